@@ -1,0 +1,1 @@
+-- Forward only: there is no way back that keeps the tokens rising.
