@@ -60,9 +60,8 @@ mod tests {
     fn what_cargo_told_this_package_is_not_passed_on() {
         let command = command(Path::new("."), ["check"]);
         // Cargo sets this one for every test it runs.
-        let removed = command.get_envs().any(|(name, value)| {
-            name == "CARGO_PKG_NAME" && value.is_none()
-        });
+        let removed =
+            command.get_envs().any(|(name, value)| name == "CARGO_PKG_NAME" && value.is_none());
         assert!(removed);
     }
 }

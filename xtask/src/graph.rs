@@ -84,8 +84,12 @@ impl Graph {
                 .collect(),
             features: package.features.clone(),
         });
-        let used: BTreeSet<_> =
-            metadata.resolve.iter().flat_map(|resolve| &resolve.nodes).map(|node| &node.id).collect();
+        let used: BTreeSet<_> = metadata
+            .resolve
+            .iter()
+            .flat_map(|resolve| &resolve.nodes)
+            .map(|node| &node.id)
+            .collect();
         let resolved = metadata.packages.iter().filter(|package| used.contains(&package.id));
         let resolved = resolved.map(|package| Resolved {
             name: package.name.to_string(),

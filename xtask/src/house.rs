@@ -13,6 +13,9 @@ use crate::grep;
 /// Folders that hold no source, wherever git does not say so itself.
 const NOT_SOURCE: &[&str] = &[".git", "target"];
 
+/// What cargo puts into a target folder, wherever that is.
+const CACHE_TAG: &str = "CACHEDIR.TAG";
+
 /// The workspace as a rule sees it.
 #[derive(Debug, Default)]
 pub struct House {
@@ -148,6 +151,9 @@ fn walked(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         let whole = root.join(&folder);
+        if whole.join(CACHE_TAG).is_file() {
+            continue;
+        }
         for entry in fs::read_dir(&whole).with_context(|| format!("cannot list {folder}"))? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -182,6 +188,8 @@ mod tests {
             ("b/x.rs", "x"),
             ("a.md", "a"),
             ("target/debug/y.rs", "y"),
+            ("elsewhere/CACHEDIR.TAG", ""),
+            ("elsewhere/z.rs", "z"),
             ("b/bytes", "\0"),
         ]);
         assert_eq!(paths(tree.path()), ["a.md", "b/x.rs"]);

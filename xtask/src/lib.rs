@@ -2,7 +2,7 @@
 //!
 //! # Map
 //! - [`verbs`]: reads the command line, holds the help text, picks a verb.
-//! - [`verify`], [`fix`], [`ci`], [`test`]: one verb each. `verify` only checks and `fix` only
+//! - [`verify`], [`fix`], [`ci`], [`mod@test`]: one verb each. `verify` only checks and `fix` only
 //!   changes; neither does a bit of the other.
 //! - [`rules`]: what `verify` checks, one rule a file, each with a planted violation as its test.
 //! - [`house`]: what a rule may look at: the source files and the dependency [`graph`].

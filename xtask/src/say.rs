@@ -10,7 +10,7 @@ pub fn line(text: fmt::Arguments<'_>) {
     end_if_broken(writeln!(out, "{text}"));
 }
 
-/// Writes bytes to standard output as they are, at once; ends like [`line`].
+/// Writes bytes to standard output as they are, at once; ends like [`line()`].
 pub fn raw(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     end_if_broken(out.write_all(bytes).and_then(|()| out.flush()));

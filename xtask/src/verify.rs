@@ -4,11 +4,13 @@ use crate::finding::Finding;
 use crate::house::House;
 use crate::rules::RULES;
 
-/// What all rules find, sorted by rule, file and line.
+/// What all rules find, sorted by rule, file and line; the same trouble twice on a
+/// line is one finding.
 #[must_use]
 pub fn findings(house: &House) -> Vec<Finding> {
     let mut findings: Vec<_> = RULES.iter().flat_map(|rule| (rule.check)(house)).collect();
     findings.sort();
+    findings.dedup();
     findings
 }
 
@@ -23,7 +25,7 @@ pub fn run() -> anyhow::Result<bool> {
         crate::say::line(format_args!("{finding}"));
     }
     crate::say::line(format_args!(
-        "verify: {} rules on {} files, {} findings",
+        "verify: {} rules, {} files, findings: {}",
         RULES.len(),
         house.files.len(),
         findings.len()
