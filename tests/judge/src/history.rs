@@ -49,10 +49,7 @@ impl History {
     ///
     /// # Errors
     /// [`Malformed`] names the first operation with a [`Flaw`].
-    pub fn new(
-        mut operations: Vec<Operation>,
-        evidence: Vec<Evidence>,
-    ) -> Result<Self, Malformed> {
+    pub fn new(mut operations: Vec<Operation>, evidence: Vec<Evidence>) -> Result<Self, Malformed> {
         for (at, operation) in operations.iter_mut().enumerate() {
             operation.id = OpId(at);
             if let Some(flaw) = operation.flaw() {

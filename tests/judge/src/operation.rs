@@ -273,6 +273,13 @@ mod tests {
     }
 
     #[test]
+    fn a_time_out_is_no_reply_though_it_came_at_some_moment() {
+        let good = acquired("k", 1, 5, 10..20, 90);
+        assert_eq!(good.reply().map(|(at, _)| at), Some(Nanos(20)));
+        assert_eq!(Operation { answer: Answer::Unknown, ..good }.reply(), None);
+    }
+
+    #[test]
     fn a_keep_alive_confirms_what_it_lists_less_what_is_lost() {
         let held = vec![(key("a"), Token(1)), (key("b"), Token(2))];
         let call = Call::KeepAlive { session: Session::new("s"), held };

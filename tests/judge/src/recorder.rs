@@ -118,8 +118,7 @@ impl Recorder {
     /// ticket. Either leaves what is written as it was.
     pub fn finish(&self, ticket: Ticket, now: Nanos, answer: Answer) -> Result<(), RecordError> {
         let mut pages = self.pages();
-        let operation =
-            pages.operations.get_mut(ticket.id.0).ok_or(RecordError::StrangeTicket)?;
+        let operation = pages.operations.get_mut(ticket.id.0).ok_or(RecordError::StrangeTicket)?;
         if now < operation.invoked {
             return Err(RecordError::Refused(Flaw::ReturnedBeforeInvoked));
         }
