@@ -1,2 +1,7 @@
-//! x
-fn main() {}
+//! The `dlock` program; everything is in the library's `cli`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    dlock::cli::main()
+}

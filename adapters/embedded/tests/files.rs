@@ -1,6 +1,12 @@
 //! What is the embedded store's alone: its file, its clock, its neighbours. The contract that all
 //! stores share is tested by the conformance suite.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, also in the helpers of its file"
+)]
+
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;

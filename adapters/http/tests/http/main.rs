@@ -1,0 +1,20 @@
+//! The HTTP adapter from outside: mapping tables through the router, and bad company through real
+//! sockets.
+#![expect(clippy::unwrap_used, reason = "a test that meets a surprise ends there")]
+#![expect(clippy::panic, reason = "a test that meets a surprise ends there")]
+
+mod acquire;
+mod around;
+mod health;
+mod input;
+mod inspect;
+mod overload;
+mod problems;
+mod query;
+mod release;
+mod renew;
+mod secrets;
+mod sessions;
+mod shutdown;
+mod sockets;
+mod support;

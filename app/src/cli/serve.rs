@@ -1,0 +1,141 @@
+//! `dlock serve`.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use dlock_http::{HostPolicy, HttpConfig, ReadinessProbe};
+use dlock_ports::{Backend, LockService};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::args::{BackendName, Serve};
+use super::{logs, place, say};
+use crate::run::exit;
+use crate::wiring::{self, EmbeddedConfig};
+use crate::{OsEntropy, Service, ServiceConfig, SystemClock};
+
+/// How long what is under way may take once every connection has ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) fn main(options: Serve) -> u8 {
+    logs::start("info");
+    if !options.listen.ip().is_loopback() && !options.insecure {
+        say(format_args!(
+            "{} can be reached from other machines, and there are no access rules yet: listen on \
+             127.0.0.1, or say --insecure",
+            options.listen
+        ));
+        return exit::USAGE;
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            say(format_args!("cannot start: {error}"));
+            return exit::UNREACHABLE;
+        }
+    };
+    let code = runtime.block_on(async {
+        match serve(options).await {
+            Ok(()) => 0,
+            Err((code, message)) => {
+                say(format_args!("{message}"));
+                code
+            }
+        }
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    code
+}
+
+async fn serve(options: Serve) -> Result<(), (u8, String)> {
+    let unreachable = |message: String| (exit::UNREACHABLE, message);
+    // Listened for before anything is served, so that no signal finds the default.
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| unreachable(e.to_string()))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| unreachable(e.to_string()))?;
+
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+    let (backend, lives) = match options.backend {
+        BackendName::Memory => (
+            wiring::memory(clock.clone(), entropy.clone()),
+            "in memory, gone with this process".into(),
+        ),
+        BackendName::Embedded => {
+            let surroundings = place::Surroundings::of_this_process();
+            let directory =
+                surroundings.data_dir(options.data_dir.as_deref()).map_err(|m| (exit::USAGE, m))?;
+            let backend = open(&directory, &clock, &entropy).map_err(unreachable)?;
+            (backend, directory.display().to_string())
+        }
+    };
+    let service = Service::new(backend, clock.clone(), entropy.clone(), ServiceConfig::default());
+
+    let draining = CancellationToken::new();
+    let mut config = HttpConfig::new(Arc::new(Probe(Arc::clone(&service))), entropy);
+    config.namespace = options.namespace;
+    config.draining = draining.clone();
+    config.host_policy =
+        if options.listen.ip().is_loopback() { HostPolicy::Loopback } else { HostPolicy::Any };
+    let locks: Arc<dyn LockService> = service.clone();
+    let router = dlock_http::router(locks, clock, config.clone());
+
+    let listener = TcpListener::bind(options.listen)
+        .await
+        .map_err(|error| unreachable(format!("cannot listen on {}: {error}", options.listen)))?;
+    let address = listener.local_addr().map_err(|e| unreachable(e.to_string()))?;
+    greet(address, &lives);
+
+    let serving =
+        tokio::spawn(dlock_http::serve(listener, router, config, draining.clone(), options.drain));
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: waiting calls are answered, nothing new is granted");
+    // First the waiting calls get their answer, then the connections end.
+    service.drain();
+    draining.cancel();
+    if let Err(error) = serving.await {
+        tracing::error!(%error, "the server's task died");
+    }
+    if !service.shutdown(PATIENCE).await {
+        tracing::warn!("some calls did not end; what they hold ends with its lease");
+    }
+    Ok(())
+}
+
+fn open(
+    directory: &Path,
+    clock: &Arc<SystemClock>,
+    entropy: &Arc<OsEntropy>,
+) -> Result<Backend, String> {
+    let config = EmbeddedConfig::at(directory);
+    wiring::embedded(config, Arc::clone(clock) as _, Arc::clone(entropy) as _)
+        .map_err(|error| error.to_string())
+}
+
+/// What a newcomer wants to know: where it listens, where its data is, and a first thing to try.
+fn greet(address: SocketAddr, lives: &str) {
+    // A closed pipe is no error.
+    let _ = writeln!(
+        std::io::stdout().lock(),
+        "dlock serves on http://{address}\n\
+         data: {lives}\n\
+         try:  curl -s {address}/v1/locks/acquire -H 'content-type: application/json' -d \
+         '{{\"name\":\"nightly\",\"owner\":\"me\",\"ttl_ms\":10000}}'"
+    );
+}
+
+/// Ready means: the store answers a transaction.
+struct Probe(Arc<Service>);
+
+#[async_trait]
+impl ReadinessProbe for Probe {
+    async fn check(&self) -> dlock_domain::Result<()> {
+        self.0.probe().await
+    }
+}
