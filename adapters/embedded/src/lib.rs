@@ -30,6 +30,7 @@ mod wait;
 mod worker;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use dlock_domain::LockInfo;
 use dlock_ports::{Backend, Clock, Entropy};
@@ -41,7 +42,7 @@ pub use error::OpenError;
 use clock_domain::InUse;
 use tx::Limits;
 use wait::Hub;
-use worker::{Mode, Setup, Worker};
+use worker::{Counters, Mode, Setup, Worker};
 
 /// An open store. Cheap to clone; the file is closed when the last clone and the last part of its
 /// [`Backend`] are dropped.
@@ -55,6 +56,7 @@ pub(crate) struct Inner {
     writer: Worker,
     reader: Worker,
     hub: Arc<Hub>,
+    counters: Arc<Counters>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     _in_use: InUse,
@@ -94,8 +96,10 @@ impl EmbeddedStore {
             locks: config.max_locks,
             purge_after: config.purge_after,
         };
-        let worker = |name: &str, mode: Mode| {
+        let counters = Arc::new(Counters::default());
+        let worker = |name: &str, mode: Mode, counters: &Arc<Counters>| {
             let setup = Setup {
+                counters: Arc::clone(counters),
                 mode,
                 connection: connection::connect(&file, &config)?,
                 clock: Arc::clone(&clock),
@@ -105,9 +109,23 @@ impl EmbeddedStore {
             };
             Worker::start(name, setup).map_err(|source| OpenError::io(&file, source))
         };
-        let (writer, reader) = (worker("writer", Mode::Write)?, worker("reader", Mode::Read)?);
-        let inner = Inner { writer, reader, hub, clock, entropy, _in_use: in_use };
+        let (writer, reader) = (
+            worker("writer", Mode::Write, &counters)?,
+            worker("reader", Mode::Read, &Arc::default())?,
+        );
+        let inner = Inner { writer, reader, hub, counters, clock, entropy, _in_use: in_use };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// How many transactions the writer has committed in this process, and how many calls they
+    /// served: their ratio is how well grouping works.
+    #[must_use]
+    pub fn grouping(&self) -> Grouping {
+        let counters = &self.inner.counters;
+        Grouping {
+            commits: counters.commits.load(Ordering::Relaxed),
+            operations: counters.operations.load(Ordering::Relaxed),
+        }
     }
 
     /// What the store offers: everything.
@@ -121,6 +139,15 @@ impl EmbeddedStore {
             floors: Some(Arc::clone(&self.inner) as _),
         }
     }
+}
+
+/// What the writer has done so far in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grouping {
+    /// Transactions.
+    pub commits: u64,
+    /// Calls that they served.
+    pub operations: u64,
 }
 
 impl Inner {

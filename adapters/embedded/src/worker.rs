@@ -10,7 +10,7 @@
 //! caller learns `applied: No`. Afterwards it is `Unknown`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,7 +41,15 @@ pub(crate) enum Mode {
     Read,
 }
 
+/// What a writer has done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: AtomicU64,
+    pub(crate) operations: AtomicU64,
+}
+
 pub(crate) struct Setup {
+    pub(crate) counters: Arc<Counters>,
     pub(crate) mode: Mode,
     pub(crate) connection: SqliteConnection,
     pub(crate) clock: Arc<dyn Clock>,
@@ -262,7 +270,12 @@ fn gather(first: Message, jobs: &Receiver<Message>) -> Vec<Box<dyn Job>> {
 
 fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
     match transact(setup, &mut group) {
-        Ok(()) => group.into_iter().for_each(|job| job.answer(None)),
+        Ok(()) => {
+            let operations = u64::try_from(group.len()).unwrap_or(u64::MAX);
+            setup.counters.commits.fetch_add(1, Ordering::Relaxed);
+            setup.counters.operations.fetch_add(operations, Ordering::Relaxed);
+            group.into_iter().for_each(|job| job.answer(None));
+        }
         Err((error, stage)) if group.len() == 1 || stage == Stage::Commit => {
             let error = error::driver(error, stage);
             // An incident in an operation is logged by whoever asked for it.
