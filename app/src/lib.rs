@@ -54,3 +54,8 @@ pub use dlock_domain::*;
 pub use dlock_ports::*;
 pub use entropy::OsEntropy;
 pub use service::{Load, Service, ServiceConfig};
+
+/// The README's Rust example, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -92,7 +92,8 @@ pub trait LockStore: Send + Sync {
     /// [`SessionStore::forget`](crate::SessionStore::forget).
     ///
     /// # Errors
-    /// `SessionExpired`; `InvalidArgument` (`attempt_id`) when the attempt was settled, or holds
+    /// `SessionExpired`; `InvalidArgument` (`session_id`) for a private session that was made for
+    /// another lock; `InvalidArgument` (`attempt_id`) when the attempt was settled, or holds
     /// this lock for another session, owner or lifetime; `Limit`; `Contention` and `NotLeader`,
     /// whose [`applied`](dlock_domain::LockError::applied) says whether the grant may exist;
     /// `InvariantViolated` instead of any handle that would break INV-04.

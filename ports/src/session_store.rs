@@ -78,6 +78,9 @@ pub trait SessionStore: Send + Sync {
     /// be granted (traps 12, 13). Answers whether it ended a live grant. For
     /// [`Holder::Private`] the adapter remembers the session that it made for the attempt, if any.
     ///
+    /// The mark stands for the attempt under this holder, whatever the key: an attempt id is used
+    /// for one call only.
+    ///
     /// Idempotence: safe to repeat.
     ///
     /// # Errors

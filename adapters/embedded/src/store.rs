@@ -109,6 +109,15 @@ fn try_insert(
         .into());
     }
     let (row, live) = tx.live_grant(key)?;
+    if let Some(open) = open.as_ref().filter(|open| open.private)
+        && live.as_ref().is_none_or(|(session, _)| session.id != open.id)
+    {
+        return Err(LockError::invalid(
+            "session_id",
+            "this session was made for another lock: open one for several",
+        )
+        .into());
+    }
     let fence = row.as_ref().map_or(0, |row| row.fence);
     if let Some((session, of)) = live {
         if of != *attempt {

@@ -55,7 +55,7 @@ impl HttpConfig {
             namespace: Namespace::default(),
             host_policy: HostPolicy::Loopback,
             max_body: 64 * 1024,
-            max_connections: 4_096,
+            max_connections: 16_384,
             header_read_timeout: Duration::from_secs(10),
             body_read_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(10),

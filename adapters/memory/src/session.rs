@@ -142,16 +142,15 @@ impl State {
                     // With its session an attempt is settled already.
                     return Ok(false);
                 };
-                let mark = (key.clone(), attempt);
-                if row.settled.len() >= most && !row.settled.contains(&mark) {
+                if row.settled.len() >= most && !row.settled.contains(&attempt) {
                     return Err(LockError::limit(
                         "lock.max_settled_attempts",
                         "this session has settled too many attempts: close it",
                     ));
                 }
-                row.settled.insert(mark);
+                row.settled.insert(attempt);
             }
-            Holder::Private { .. } => self.settled.insert(key, attempt, at.now),
+            Holder::Private { .. } => self.settled.insert(attempt, at.now),
         }
         // An attempt is one holder's: nobody ends another's grant by knowing its name.
         let own = self.meet(key, at.now).is_some_and(|grant| match holder {

@@ -21,7 +21,7 @@ pub(crate) struct SessionRow {
     /// The one lock that a private session lives and dies with.
     pub(crate) private_to: Option<LockKey>,
     pub(crate) held: BTreeSet<LockKey>,
-    pub(crate) settled: HashSet<(LockKey, AttemptId)>,
+    pub(crate) settled: HashSet<AttemptId>,
 }
 
 impl SessionRow {
@@ -139,6 +139,12 @@ impl State {
     /// Whether a grant's session lives, for those that only look.
     pub(crate) fn live_holder(&self, grant: &Grant, now: Moment) -> Option<&SessionRow> {
         self.sessions.get(&grant.session).filter(|row| now < row.expires_at)
+    }
+
+    /// Whether this is a private session that was made for another lock.
+    pub(crate) fn is_private_to_another(&self, id: &SessionId, key: &LockKey) -> bool {
+        let of = self.sessions.get(id).and_then(|row| row.private_to.as_ref());
+        of.is_some_and(|of| of != key)
     }
 
     /// Whether this is the private session that was made for this lock.

@@ -88,7 +88,15 @@ impl State {
         {
             return Err(LockError::session_expired());
         }
-        if self.is_settled(key, holder, *attempt) {
+        if let Holder::Session(session) = holder
+            && self.is_private_to_another(&session.id, key)
+        {
+            return Err(LockError::invalid(
+                "session_id",
+                "this session was made for another lock: open one for several",
+            ));
+        }
+        if self.is_settled(holder, *attempt) {
             return Err(LockError::invalid("attempt_id", "this attempt was settled"));
         }
         let own = grant.as_ref().filter(|grant| grant.attempt == *attempt);
@@ -161,13 +169,12 @@ impl State {
         Ok(Attempt::Granted(row.to_handle(key, &grant, deadline, at)))
     }
 
-    fn is_settled(&self, key: &LockKey, holder: &Holder, attempt: AttemptId) -> bool {
+    fn is_settled(&self, holder: &Holder, attempt: AttemptId) -> bool {
         match holder {
-            Holder::Session(session) => self
-                .sessions
-                .get(&session.id)
-                .is_some_and(|row| row.settled.contains(&(key.clone(), attempt))),
-            Holder::Private { .. } => self.settled.contains(key, attempt),
+            Holder::Session(session) => {
+                self.sessions.get(&session.id).is_some_and(|row| row.settled.contains(&attempt))
+            }
+            Holder::Private { .. } => self.settled.contains(attempt),
         }
     }
 

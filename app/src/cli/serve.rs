@@ -9,6 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use dlock_http::{HostPolicy, HttpConfig, ReadinessProbe};
 use dlock_ports::{Backend, LockService};
+use rustix::net::sockopt::set_socket_keepalive;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -83,9 +85,14 @@ async fn serve(options: Serve) -> Result<(), (u8, String)> {
     let locks: Arc<dyn LockService> = service.clone();
     let router = dlock_http::router(locks, clock, config.clone());
 
+    raise_descriptor_limit();
     let listener = TcpListener::bind(options.listen)
         .await
         .map_err(|error| unreachable(format!("cannot listen on {}: {error}", options.listen)))?;
+    // Accepted sockets inherit it: a peer that was cut off without a word is noticed in the end.
+    if let Err(error) = set_socket_keepalive(&listener, true) {
+        tracing::debug!(%error, "keep-alive probes could not be turned on");
+    }
     let address = listener.local_addr().map_err(|e| unreachable(e.to_string()))?;
     greet(address, &lives);
 
@@ -116,6 +123,15 @@ fn open(
     let config = EmbeddedConfig::at(directory);
     wiring::embedded(config, Arc::clone(clock) as _, Arc::clone(entropy) as _)
         .map_err(|error| error.to_string())
+}
+
+/// As many descriptors as we may have: every waiting call is a connection.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let wish = Rlimit { current: limit.maximum, ..limit };
+    if let Err(error) = setrlimit(Resource::Nofile, wish) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// What a newcomer wants to know: where it listens, where its data is, and a first thing to try.

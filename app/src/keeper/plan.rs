@@ -267,3 +267,121 @@ impl Plan {
             .fold(self.deadline, Moment::min)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dlock_domain::{LockName, Namespace, OwnerId, Session, SessionId};
+
+    use super::*;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+
+    fn ms(millis: u64) -> Moment {
+        NOW.after(Duration::from_millis(millis))
+    }
+
+    fn ttl() -> Ttl {
+        Ttl::from_millis(3_000).unwrap()
+    }
+
+    fn grant(number: u64) -> (LockKey, FencingToken) {
+        let name = LockName::new(&format!("lock-{number}")).unwrap();
+        (LockKey::new(Namespace::default(), name), FencingToken::from_user(number).unwrap())
+    }
+
+    fn plan(random: u64) -> Plan {
+        Plan::new(ttl(), ms(2_900), vec![grant(1)], NOW, random)
+    }
+
+    fn called(plan: &mut Plan, now: Moment) -> Call {
+        match plan.step(now) {
+            Step::Call(call) => call,
+            other => panic!("{other:?} instead of a call"),
+        }
+    }
+
+    fn kept(until: Moment, lost: Vec<(LockKey, FencingToken)>) -> Kept {
+        let session = Session {
+            id: SessionId::from_bits(1),
+            owner: OwnerId::new("me").unwrap(),
+            ttl: ttl(),
+            client_deadline: until,
+        };
+        Kept { session, lost }
+    }
+
+    #[test]
+    fn the_first_call_comes_after_a_third_give_or_take_a_tenth() {
+        for (random, due) in [(0, 900), (u64::MAX / 2, 999), (u64::MAX, 1_099)] {
+            let Step::Sleep(until) = plan(random).step(NOW) else { panic!("nothing is due yet") };
+            let late = until.since(ms(due));
+            assert!(late < Duration::from_millis(2), "{late:?} after {due} ms");
+            assert!(until >= ms(due), "{until:?} before {due} ms");
+        }
+    }
+
+    #[test]
+    fn a_call_is_given_up_in_time_for_another_and_never_after_the_first_deadline() {
+        assert_eq!(called(&mut plan(0), ms(1_000)).limit, ms(2_000));
+        assert_eq!(called(&mut plan(0), ms(2_500)).limit, ms(2_900));
+    }
+
+    #[test]
+    fn failures_pause_between_the_floor_and_a_tenth_of_the_lifetime() {
+        let mut plan = plan(0);
+        called(&mut plan, ms(1_000));
+        plan.failed(ms(1_000), 0);
+        assert_eq!(plan.step(ms(1_000)), Step::Sleep(ms(1_020)));
+        for _ in 0..40 {
+            plan.failed(ms(1_000), u64::MAX);
+        }
+        let Step::Sleep(until) = plan.step(ms(1_000)) else { panic!("it calls at once") };
+        assert!(until <= ms(1_300), "{until:?}");
+    }
+
+    #[test]
+    fn c14_a_reply_after_the_deadline_revives_nothing() {
+        let mut plan = plan(0);
+        let call = called(&mut plan, ms(2_000));
+        let losses = plan.kept(&call, &kept(ms(4_900), vec![]), ms(2_900), 0);
+        let (key, token) = grant(1);
+        assert_eq!(losses, [Loss { key: key.clone(), token, reason: LossReason::DeadlinePassed }]);
+        assert_eq!(plan.deadline(&key), None);
+        assert_eq!(plan.step(ms(2_900)), Step::End);
+    }
+
+    #[test]
+    fn a_grant_of_a_newer_token_is_not_touched_by_a_reply_about_the_older() {
+        let mut plan = plan(0);
+        let call = called(&mut plan, ms(1_000));
+        let (key, old) = grant(1);
+        let (_, new) = grant(2);
+        plan.add(key.clone(), new, ms(3_500), ms(1_100));
+        let losses = plan.kept(&call, &kept(ms(3_900), vec![(key.clone(), old)]), ms(1_200), 0);
+        assert_eq!(losses, []);
+        assert_eq!(plan.deadline(&key), Some(ms(3_500)));
+    }
+
+    #[test]
+    fn only_the_grant_whose_own_deadline_passes_is_lost() {
+        let mut plan = plan(0);
+        let (short, token) = grant(2);
+        plan.add(short.clone(), token, ms(500), NOW);
+        let losses = plan.expire(ms(500));
+        assert_eq!(losses.len(), 1);
+        assert_eq!(losses[0].key, short);
+        assert_eq!(plan.deadline(&grant(1).0), Some(ms(2_900)));
+        assert_eq!(plan.expire(ms(600)), [], "a loss is told once");
+    }
+
+    #[test]
+    fn a_short_answer_does_not_make_it_spin() {
+        let mut plan = plan(0);
+        let call = called(&mut plan, ms(1_000));
+        plan.kept(&call, &kept(ms(1_001), vec![]), ms(1_000), 0);
+        assert_eq!(plan.step(ms(1_000)), Step::Sleep(ms(1_900)), "the old deadline still holds");
+        let call = called(&mut plan, ms(2_899));
+        plan.kept(&call, &kept(ms(2_900), vec![]), ms(2_899), 0);
+        assert_eq!(plan.step(ms(2_899)), Step::Sleep(ms(2_900)));
+    }
+}

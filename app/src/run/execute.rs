@@ -86,7 +86,7 @@ pub async fn execute(
                 group: None,
                 outcome: Outcome::default(),
             };
-            watching.to_the_end(&mut signals).await;
+            watching.until_gone(&mut signals).await;
             watching.part().await;
             watching.outcome
         }
@@ -143,7 +143,7 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     /// Returns when the command and all that it left behind are gone.
-    async fn to_the_end(&mut self, signals: &mut Signals) {
+    async fn until_gone(&mut self, signals: &mut Signals) {
         self.guard.order(Order::Lease(self.lease));
         // What the keeper said before anybody listened.
         self.follow();

@@ -36,6 +36,9 @@ impl<'a> MakeWriter<'a> for Log {
 #[tokio::test(flavor = "current_thread")]
 async fn spans_have_method_route_status_and_id_and_no_secret() {
     let log = Log::default();
+    // With a single dispatcher in the process, a span that another test's thread meets first is
+    // judged by that thread's default, which is none, and stays silent for this test too.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_ansi(false)

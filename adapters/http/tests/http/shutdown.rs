@@ -8,7 +8,10 @@ use crate::support::{Server, config, soon};
 
 #[tokio::test]
 async fn long_polls_get_their_answer_and_the_server_ends() {
-    let mut server = Server::start(config(), Duration::from_secs(600)).await;
+    let mut config = config();
+    // Nothing but the shutdown ends an idle connection here.
+    config.header_read_timeout = Duration::from_secs(600);
+    let mut server = Server::start(config, Duration::from_secs(600)).await;
     let mut idle = server.connect().await;
     idle.get("/livez").await;
     assert_eq!(idle.answer().await.0, 200);

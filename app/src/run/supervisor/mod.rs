@@ -83,7 +83,7 @@ pub fn main(control_fd: i32, command: &[OsString]) -> u8 {
             channel.say(Report::Started(group.number()));
             let mut supervisor = Supervisor { channel: Some(channel), group, schedule, terminal };
             orders.into_iter().for_each(|order| supervisor.obey(order));
-            supervisor.to_the_end();
+            supervisor.until_gone();
         }
         Err(error) => {
             channel.say(Report::NotStarted(error.raw_os_error().unwrap_or(0)));
@@ -129,7 +129,7 @@ struct Supervisor {
 
 impl Supervisor {
     /// Returns when nothing of the command is left.
-    fn to_the_end(mut self) {
+    fn until_gone(mut self) {
         loop {
             for change in self.group.changes() {
                 self.hear(change);
