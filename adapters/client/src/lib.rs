@@ -1,0 +1,1 @@
+//! The lock service over HTTP, for remote users.
