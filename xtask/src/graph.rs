@@ -99,6 +99,20 @@ impl Graph {
         Self { members: members.collect(), resolved: resolved.collect() }
     }
 
+    /// Leaves in `resolved` what is really built. cargo's metadata also lists packages that only a
+    /// weak feature (`package?/feature`) mentions; `cargo tree` does not. `tree` is what it prints
+    /// with `--prefix none`, a line `name vVERSION …` a package.
+    pub fn keep_built(&mut self, tree: &str) {
+        let built: BTreeSet<(&str, &str)> = tree
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split(' ');
+                Some((words.next()?, words.next()?.strip_prefix('v')?))
+            })
+            .collect();
+        self.resolved.retain(|package| built.contains(&(&*package.name, &*package.version)));
+    }
+
     /// The member of that name.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Member> {
@@ -120,6 +134,20 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_the_metadata_mentions_is_left_out() {
+        let package = |name: &str, version: &str| Resolved {
+            name: name.into(),
+            version: version.into(),
+            licence: None,
+        };
+        let resolved = vec![package("a", "1.0.0"), package("a", "2.0.0"), package("weak", "1.0.0")];
+        let mut graph = Graph { members: Vec::new(), resolved };
+        graph.keep_built("a v1.0.0 (proc-macro)\n\nb v1.0.0 (*)\n");
+        let left: Vec<_> = graph.resolved.iter().map(|p| (&*p.name, &*p.version)).collect();
+        assert_eq!(left, [("a", "1.0.0")]);
+    }
 
     #[test]
     fn the_real_workspace_has_its_own_package_with_its_dependencies() {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
+use crate::cargo;
 use crate::finding::Finding;
 use crate::graph::{self, Graph, Member};
 use crate::grep;
@@ -45,7 +46,12 @@ impl House {
         let metadata = graph::metadata()?;
         let root = metadata.workspace_root.clone().into_std_path_buf();
         let files = read_files(&root)?;
-        Ok(Self { root, files, graph: Graph::of(&metadata) })
+        let mut graph = Graph::of(&metadata);
+        let tree = ["tree", "--workspace", "--all-features", "--target", "all", "--prefix", "none"];
+        let mut tree = cargo::command(&root, tree);
+        tree.args(["-e", "normal,build,dev"]);
+        graph.keep_built(&cargo::printed(&mut tree)?);
+        Ok(Self { root, files, graph })
     }
 
     /// The file at that path, if there is one.
