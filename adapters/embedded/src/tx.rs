@@ -30,6 +30,8 @@ const SETTLED_PER_SESSION: i64 = 4_096;
 const SETTLED_PRIVATE: i64 = 100_000;
 /// How many of the oldest make room when there are that many.
 const SETTLED_TRIM: i64 = 1_000;
+/// How many of what has ended are cleared away to make room when a limit is reached.
+const ROOM: u32 = 100;
 /// Revocations that are kept.
 const REVOCATIONS: i64 = 10_000;
 
@@ -177,6 +179,12 @@ impl<'c> Tx<'c> {
 
     pub(crate) fn insert_session(&mut self, row: &SessionRow) -> Step<()> {
         if codec::number(self.meta.sessions) >= self.limits.sessions {
+            // What has ended makes room at once, not when the reaper comes.
+            for ended in self.expired_sessions(ROOM)? {
+                self.end_session(ended)?;
+            }
+        }
+        if codec::number(self.meta.sessions) >= self.limits.sessions {
             return Err(LockError::limit("lock.max_sessions", "too many sessions are open").into());
         }
         diesel::insert_into(dlock_sessions::table)
@@ -318,7 +326,10 @@ impl<'c> Tx<'c> {
     }
 
     /// Checked before anything is written, so that a refusal leaves nothing half done.
-    pub(crate) fn room_for_a_lock(&self) -> Step<()> {
+    pub(crate) fn room_for_a_lock(&mut self) -> Step<()> {
+        if codec::number(self.meta.locks) >= self.limits.locks {
+            self.forget_idle(ROOM, i64::MAX)?;
+        }
         if codec::number(self.meta.locks) >= self.limits.locks {
             return Err(LockError::limit("lock.max_locks", "too many locks are known").into());
         }
@@ -436,9 +447,16 @@ impl<'c> Tx<'c> {
         let age = u64::try_from(self.limits.purge_after.as_millis()).unwrap_or(u64::MAX);
         let before = WallTime::from_unix_millis(self.wall.as_unix_millis().saturating_sub(age));
         let before = codec::wall_column(before);
+        self.forget_idle(limit, before)?;
+        self.trim_settled(i64::from(limit), Some(before))
+    }
+
+    /// Forgets at most `limit` free locks that were last touched before then.
+    fn forget_idle(&mut self, limit: u32, before: i64) -> Step<()> {
         let idle: Vec<(String, String, i64)> = dlock_locks::table
             .filter(dlock_locks::session.is_null())
             .filter(dlock_locks::touched_at.lt(before))
+            .order(dlock_locks::touched_at)
             .limit(i64::from(limit))
             .select((dlock_locks::namespace, dlock_locks::name, dlock_locks::fence))
             .load(self.connection)?;
@@ -450,7 +468,7 @@ impl<'c> Tx<'c> {
             self.meta.locks -= i64::try_from(idle.len()).unwrap_or(0);
             self.changed = true;
         }
-        self.trim_settled(i64::from(limit), Some(before))
+        Ok(())
     }
 }
 

@@ -327,6 +327,25 @@ async fn idle_rows_are_purged_behind_a_floor() {
 }
 
 #[tokio::test]
+async fn purging_looks_only_at_what_is_idle() {
+    #[derive(QueryableByName)]
+    struct Step {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        detail: String,
+    }
+    let bench = Bench::new();
+    drop(bench.open().unwrap());
+    let plan: Vec<Step> = diesel::sql_query(
+        "EXPLAIN QUERY PLAN SELECT namespace, name, fence FROM dlock_locks
+         WHERE session IS NULL AND touched_at < 5 ORDER BY touched_at LIMIT 10",
+    )
+    .load(&mut bench.sql())
+    .unwrap();
+    let plan: Vec<_> = plan.into_iter().map(|step| step.detail).collect();
+    assert!(plan.len() == 1 && plan[0].contains("dlock_locks_idle"), "{plan:?}");
+}
+
+#[tokio::test]
 async fn threads_end_with_the_store() {
     let bench = Bench::new();
     let store = bench.open().unwrap();

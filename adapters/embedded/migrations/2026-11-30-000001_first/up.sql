@@ -39,6 +39,9 @@ CREATE TABLE dlock_locks (
 
 CREATE INDEX dlock_locks_by_session ON dlock_locks (session) WHERE session IS NOT NULL;
 
+-- What can be forgotten, the longest idle first: purging never walks past what is held.
+CREATE INDEX dlock_locks_idle ON dlock_locks (touched_at) WHERE session IS NULL;
+
 -- Attempts settled for good: never granted again. Those of a session go with it; those of private
 -- holders carry an empty session and go by age.
 CREATE TABLE dlock_settled (

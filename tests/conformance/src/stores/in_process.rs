@@ -1,0 +1,32 @@
+//! The stores here, served in the case's own process.
+
+use core::time::Duration;
+
+use async_trait::async_trait;
+use dlock::ServiceConfig;
+use dlock_ports::Backend;
+
+use super::{BareMemory, Embedded, Memory};
+use crate::{Served, ServiceHarness};
+
+macro_rules! serve_in_process {
+    ($($store:ty),*) => {
+        $(#[async_trait]
+        impl ServiceHarness for $store {
+            async fn serve(&self, backend: Backend, config: ServiceConfig) -> Served {
+                Served::in_process(self, backend, config)
+            }
+
+            fn shows_sessions(&self) -> bool {
+                true
+            }
+
+            fn spent_budget(&self) -> Duration {
+                // Virtual: long enough that no call runs out of it by the machine's slowness.
+                Duration::from_secs(600)
+            }
+        })*
+    };
+}
+
+serve_in_process!(Memory, BareMemory, Embedded);

@@ -1,0 +1,10 @@
+//! The harnesses of the stores in this repository.
+
+mod bare;
+mod embedded;
+mod in_process;
+mod memory;
+
+pub use bare::BareMemory;
+pub use embedded::Embedded;
+pub use memory::Memory;

@@ -1,0 +1,7 @@
+//! The suite on the memory store, and on one without any capability.
+
+use dlock_conformance::stores::{BareMemory, Memory};
+
+dlock_conformance::conformance!(memory, Memory);
+dlock_conformance::conformance_virtual_time!(memory_virtual_time, Memory);
+dlock_conformance::conformance!(bare, BareMemory);
