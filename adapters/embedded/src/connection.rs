@@ -38,6 +38,11 @@ pub(crate) fn prepare(
     migrate(&mut connection, &file)?;
     adopt_clock(&mut connection, &file, domain, now, in_use.alone())?;
     in_use.settle().map_err(|source| OpenError::io(&users, source))?;
+    // Letting others in is not one step: somebody on another clock may have been alone for a
+    // moment. From here on nobody can be.
+    if recorded_clock(&mut connection, &file)? != *domain {
+        return Err(OpenError::OtherClock { path: file });
+    }
     Ok((in_use, file))
 }
 
@@ -177,6 +182,17 @@ fn adopt_clock(
             OpenError::from_message(file, &error.to_string())
         })?;
     if adopted { Ok(()) } else { Err(OpenError::OtherClock { path: file.into() }) }
+}
+
+fn recorded_clock(
+    connection: &mut SqliteConnection,
+    file: &Path,
+) -> Result<ClockDomain, OpenError> {
+    let (boot_id, time_namespace) = dlock_meta::table
+        .select((dlock_meta::boot_id, dlock_meta::time_namespace))
+        .first(connection)
+        .map_err(|error| OpenError::from_message(file, &error.to_string()))?;
+    Ok(ClockDomain { boot_id, time_namespace })
 }
 
 fn insert_meta(

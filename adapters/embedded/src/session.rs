@@ -125,18 +125,26 @@ fn keep_alive(
 
 /// Marks first, then looks: whatever comes later meets the mark.
 fn forget(tx: &mut Tx<'_>, key: &LockKey, of: Option<SessionId>, attempt: AttemptId) -> Step<bool> {
-    if let Some(id) = of
-        && tx.live_session(id)?.is_none()
-    {
-        // A dead session's attempts can never be granted.
-        return Ok(false);
+    if let Some(id) = of {
+        let Some(row) = tx.live_session(id)? else {
+            // A dead session's attempts can never be granted.
+            return Ok(false);
+        };
+        if row.private {
+            // Repeats of a private attempt come without a session and look among those marks.
+            tx.settle(None, attempt)?;
+        }
     }
     tx.settle(of, attempt)?;
     let (row, live) = tx.live_grant(key)?;
     match (row, live) {
         (Some(row), Some((session, granted))) if granted == attempt => match of {
-            Some(id) if session.id == id => {
+            Some(id) if session.id == id && !session.private => {
                 tx.free(key, Some(&row), row.fence)?;
+                Ok(true)
+            }
+            Some(id) if session.id == id => {
+                tx.end_session(id)?;
                 Ok(true)
             }
             None if session.private => {

@@ -149,6 +149,10 @@ impl State {
                     ));
                 }
                 row.settled.insert(attempt);
+                if row.private_to.is_some() {
+                    // Repeats of a private attempt come without a session.
+                    self.settled.insert(attempt, at.now);
+                }
             }
             Holder::Private { .. } => self.settled.insert(attempt, at.now),
         }

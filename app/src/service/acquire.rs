@@ -112,6 +112,15 @@ impl Acquisition {
         let mut holder = self.holder().await?;
         let outcome = self.try_until_done(place, &mut holder).await;
         match outcome {
+            Ok(Outcome::NotGranted(_)) if self.unknown && self.repeatable => {
+                // Settling would end what a repeat at another server may have been given by now
+                // (trap 13), and "no" would be a guess.
+                let error = LockError::contention(
+                    "held by somebody else, but an earlier try of this attempt may be granted yet: \
+                     repeat it, or forget it",
+                );
+                Err(error.maybe_applied())
+            }
             Ok(Outcome::NotGranted(_)) if self.unknown => {
                 self.settle_then_not_granted(holder).await
             }
@@ -197,9 +206,13 @@ impl Acquisition {
     async fn granted(&self, handle: LockHandle) -> Result<Outcome> {
         self.core.memory.granted(&handle, self.attempt);
         if self.core.draining.is_cancelled() {
-            // Granted while the end began: nothing is granted after that (trap 42).
-            let loose = Loose::Grant(handle.key, handle.token);
-            self.core.settle(loose);
+            // Granted while the end began: nothing is granted after that (trap 42). Released before
+            // the answer, so that the caller finds the lock free elsewhere; but a caller who can
+            // repeat the attempt finds this very grant there, and it must not be ended under it.
+            if self.repeatable {
+                return Err(Core::draining_error().maybe_applied());
+            }
+            self.core.release_loose(Loose::Grant(handle.key, handle.token)).await;
             return Err(Core::draining_error());
         }
         Ok(Outcome::Granted(Unclaimed::new(&self.core, handle, self.repeatable)))
@@ -324,8 +337,8 @@ impl Acquisition {
         read.await.ok().flatten().map(|info| self.core.with_waiters(info))
     }
 
-    /// "Not granted" after a shot of unknown outcome would be a guess: the attempt is settled
-    /// first, so that it can never be granted behind the caller's back.
+    /// "Not granted" after a shot of unknown outcome would be a guess: the attempt, whose id nobody
+    /// else knows, is settled first, so that it can never be granted behind the caller's back.
     async fn settle_then_not_granted(self, holder: Holder) -> Result<Outcome> {
         let forget =
             self.core.backend.sessions.forget(&self.key, &holder, self.attempt, self.core.budget());
@@ -338,9 +351,7 @@ impl Acquisition {
                 Ok(Outcome::NotGranted(self.seen().await))
             }
             Err(error) => {
-                if !self.repeatable {
-                    self.core.settle(Loose::Attempt(self.key, holder, self.attempt));
-                }
+                self.core.settle(Loose::Attempt(self.key, holder, self.attempt));
                 Err(error.maybe_applied())
             }
         }

@@ -73,6 +73,13 @@ impl Core {
         });
     }
 
+    /// Settles now if that works at once, else in a task.
+    pub(crate) async fn release_loose(self: &Arc<Self>, loose: Loose) {
+        if self.settle_once(&loose).await.is_err() {
+            self.settle(loose);
+        }
+    }
+
     async fn settle_to_the_end(&self, loose: &Loose) {
         let end = self.clock.now().after(PATIENCE);
         let mut tries = 0;

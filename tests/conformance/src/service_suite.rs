@@ -41,6 +41,7 @@ macro_rules! service_conformance {
                     inv09_an_unknown_outcome_is_settled,
                     inv09_settling_is_repeated_until_done,
                     inv09_not_granted_means_settled,
+                    inv07_a_repeatable_attempt_is_unknown_and_not_refused,
                     c20_repeats_are_one_grant,
                     an_attempt_misused_is_refused,
                     a_finished_attempt_is_refused,

@@ -74,6 +74,8 @@ macro_rules! conformance {
                     a_late_request_of_a_settled_attempt_is_refused,
                     a_duplicate_after_the_release_is_refused_once_settled,
                     a_private_session_ends_with_its_attempt,
+                    a_private_attempt_is_settled_by_its_session_too,
+                    a_private_session_takes_no_other_lock,
                     forgetting_touches_no_other_grant,
                     forgetting_for_a_session_that_is_gone_is_no_error,
                     a_session_settles_only_so_many,

@@ -72,6 +72,31 @@ pub async fn a_duplicate_after_the_release_is_refused_once_settled<H: Harness>(h
     }
 }
 
+/// Over a wire a private attempt is settled by the session id that its grant came with: the session
+/// ends with it, and a repeat, which comes without a session, is refused.
+pub async fn a_private_attempt_is_settled_by_its_session_too<H: Harness>(h: &H) {
+    let (a, b) = (a(h), b(h));
+    let named = attempt();
+    let handle = a.take_as(&key("k"), &private("worker"), named).await;
+    let (session, _) = b.look(&handle.session).await.expect("open");
+    assert!(b.forget(&key("k"), &of(&session), named).await, "a live grant was ended");
+    assert_eq!(a.read(&key("k")).await, None);
+    assert!(a.look(&handle.session).await.is_none(), "it was the lock's own");
+    assert_settled([&a, &b], &key("k"), &private("worker"), named).await;
+    let next = b.take(&key("k"), &private("worker")).await;
+    assert!(next.token > handle.token);
+}
+
+/// A private session belongs to one lock: another cannot be taken with it.
+pub async fn a_private_session_takes_no_other_lock<H: Harness>(h: &H) {
+    let (a, b) = (a(h), b(h));
+    let handle = a.take(&key("k"), &private("worker")).await;
+    let (session, _) = b.look(&handle.session).await.expect("open");
+    assert_invalid(b.insert(&key("other"), &of(&session), attempt()).await, "session_id");
+    assert_eq!(a.read(&key("other")).await, None);
+    assert!(a.extend(&handle).await.is_some(), "undisturbed");
+}
+
 /// A private session that was made for a settled attempt ends with it.
 pub async fn a_private_session_ends_with_its_attempt<H: Harness>(h: &H) {
     let (a, b) = (a(h), b(h));

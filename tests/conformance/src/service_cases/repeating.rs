@@ -2,14 +2,15 @@
 
 use core::time::Duration;
 
-use dlock_domain::{Applied, ErrorKind};
-use dlock_ports::{AcquireRequest, Current, Released, SessionRef};
+use dlock_domain::{Applied, AttemptId, ErrorKind, Result};
+use dlock_ports::{AcquireRequest, Acquired, Current, Released, SessionRef};
 
 use crate::{
     ServiceHarness,
     kit::{assert_failed, assert_invalid, attempt, drive, key, long, millis, session_id, until},
     service_kit::{
-        PATIENT, alone, alone_for, desk, desk_b, desk_with, got, promptly, short_of_time, wish,
+        Desk, PATIENT, alone, alone_for, desk, desk_b, desk_with, got, promptly, short_of_time,
+        wish,
     },
     swallow::{Fate, Method},
 };
@@ -111,25 +112,50 @@ pub async fn inv09_settling_is_repeated_until_done<H: ServiceHarness>(h: &H) {
     assert_eq!(desk.inspect(&key("k")).await, None);
 }
 
-/// "Not granted" is certain also after a shot of unknown outcome: it was settled first.
+/// "Not granted" is certain also after a shot of unknown outcome: it was settled first, since nobody
+/// else knows the attempt's id.
 pub async fn inv09_not_granted_means_settled<H: ServiceHarness>(h: &H) {
     let desk = desk_with(h, h.backend(), short_of_time(h)).await;
     let held = desk.take(&key("k"), &alone("holder")).await;
-    let named = attempt();
-    let max_wait = h.spent_budget() + Duration::from_secs(5);
-    desk.hand.next(Method::Insert, Fate::Late);
-    let request = wish(&key("k"), &alone("worker"), max_wait);
-    let asking = desk.acquiring(AcquireRequest { attempt: Some(named), ..request });
-    desk.hand.seen("it is on its way", |tally| tally.met == 1).await;
-    h.pass(h.spent_budget()).await;
-    let answer = drive(h, while_budgets_run_out(h), asking).await.expect("it ends");
-    let holder = crate::service_kit::refused(answer.expect("no panic")).expect("it is held");
+    let answer = late_while_held(h, &desk, None).await;
+    let holder = crate::service_kit::refused(answer).expect("it is held");
     assert_eq!(holder.token, held.token);
     assert!(desk.release(&held).await.released);
     desk.hand.deliver();
     desk.hand.seen("the late one arrives", |tally| tally.done == 1).await;
     assert_eq!(desk.inspect(&key("k")).await, None);
-    assert_invalid(desk.acquire_as(&key("k"), &alone("worker"), named).await, "attempt_id");
+}
+
+/// A caller who chose the attempt's id may have repeated it at another server: its attempt is not
+/// settled behind its back (trap 13), and the answer is "unknown", never "no".
+pub async fn inv07_a_repeatable_attempt_is_unknown_and_not_refused<H: ServiceHarness>(h: &H) {
+    let desk = desk_with(h, h.backend(), short_of_time(h)).await;
+    let held = desk.take(&key("k"), &alone("holder")).await;
+    let named = attempt();
+    let error = late_while_held(h, &desk, Some(named)).await.expect_err("nobody knows");
+    assert_eq!((error.kind(), error.applied()), (ErrorKind::Contention, Applied::Unknown));
+    assert!(desk.release(&held).await.released);
+    desk.hand.deliver();
+    desk.hand.seen("the late one arrives", |tally| tally.done == 1).await;
+    let late = desk.inspect(&key("k")).await.expect("it took effect after all");
+    let found = got(desk.acquire_as(&key("k"), &alone("worker"), named).await);
+    assert_eq!(found.token, late.token, "and its repeat finds it");
+}
+
+/// Acquires a held lock; the first shot is under way for so long that its outcome is unknown.
+async fn late_while_held<H: ServiceHarness>(
+    h: &H,
+    desk: &Desk,
+    named: Option<AttemptId>,
+) -> Result<Acquired> {
+    let max_wait = h.spent_budget() + Duration::from_secs(5);
+    desk.hand.next(Method::Insert, Fate::Late);
+    let request = wish(&key("k"), &alone("worker"), max_wait);
+    let asking = desk.acquiring(AcquireRequest { attempt: named, ..request });
+    desk.hand.seen("it is on its way", |tally| tally.met == 1).await;
+    h.pass(h.spent_budget()).await;
+    let answer = drive(h, while_budgets_run_out(h), asking).await.expect("it ends");
+    answer.expect("no panic")
 }
 
 /// The same attempt again, while its grant lives: the same grant, through whichever server.
