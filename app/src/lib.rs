@@ -6,7 +6,9 @@
 //! | --- | --- |
 //! | [`Service`] | the use cases over whatever store it is given |
 //! | [`wiring`] | building a store by name, its capabilities found once |
+//! | [`guard`] | locks for Rust programs: acquired, kept, released, lost in time |
 //! | [`keeper`] | the holder's side: keeping a session's lease, noticing loss |
+//! | [`telemetry`] | metrics and log events |
 //! | [`SystemClock`], [`OsEntropy`] | time and chance, for real |
 //!
 //! # Example: a lock in one process
@@ -42,18 +44,25 @@
 #[cfg(feature = "cli")]
 pub mod cli;
 mod clock;
+#[cfg(feature = "cli")]
+pub mod config;
 mod entropy;
+pub mod guard;
 pub mod keeper;
+#[cfg(feature = "cli")]
+pub mod prometheus;
 #[cfg(feature = "cli")]
 pub mod run;
 mod service;
+pub mod telemetry;
 pub mod wiring;
 
 pub use clock::SystemClock;
 pub use dlock_domain::*;
 pub use dlock_ports::*;
 pub use entropy::OsEntropy;
-pub use service::{Load, Service, ServiceConfig};
+pub use guard::{LockGuard, Locks};
+pub use service::{Gauges, Load, Service, ServiceConfig};
 
 /// The README's Rust example, run as a test.
 #[cfg(doctest)]

@@ -12,7 +12,7 @@ use crate::stopwatch::Stopwatch;
 use crate::{cargo, graph, say};
 
 /// Where tests find the binary they run.
-pub const DLOCK_BIN: &str = "DLOCK_BIN";
+pub const TEST_DLOCK_BIN: &str = "TEST_DLOCK_BIN";
 
 /// How often the end of cargo is looked for while no output comes.
 const QUIET: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let built = cargo::succeeds(&mut cargo::command(root, ["build", "-p", "dlock"]))?;
     let (succeeded, counts) = if built {
         let mut command = cargo::command(root, arguments(args));
-        echoed(command.env(DLOCK_BIN, binary), &mut say::raw)?
+        echoed(command.env(TEST_DLOCK_BIN, binary), &mut say::raw)?
     } else {
         say::line(format_args!("dlock could not be built, so no test was run"));
         (false, Counts::default())

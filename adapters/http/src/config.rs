@@ -19,6 +19,9 @@ pub enum HostPolicy {
     Any,
 }
 
+/// Writes all metrics in Prometheus' text format, version 0.0.4, without waiting for anything.
+pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// The settings of the HTTP server (C3, C5).
 #[derive(Clone)]
 pub struct HttpConfig {
@@ -45,6 +48,10 @@ pub struct HttpConfig {
     pub draining: CancellationToken,
     /// Where request ids come from.
     pub entropy: Arc<dyn Entropy>,
+    /// The store's name as the page at `/` shows it: the backend's `backend_id`.
+    pub backend: &'static str,
+    /// What `/metrics` answers; without it there is none (404).
+    pub metrics: Option<Metrics>,
 }
 
 impl HttpConfig {
@@ -63,6 +70,8 @@ impl HttpConfig {
             ready,
             draining: CancellationToken::new(),
             entropy,
+            backend: "unknown",
+            metrics: None,
         }
     }
 }
@@ -79,6 +88,8 @@ impl fmt::Debug for HttpConfig {
             .field("write_timeout", &self.write_timeout)
             .field("ready_timeout", &self.ready_timeout)
             .field("draining", &self.draining.is_cancelled())
+            .field("backend", &self.backend)
+            .field("metrics", &self.metrics.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use axum::{
 };
 use tracing::{Instrument, Span, field, info_span};
 
-use crate::{app::App, panic, problem::Problem, received::Received, request_id};
+use crate::{app::App, panic, problem::Problem, received::Received, request_id, trace};
 
 /// The outermost layer.
 pub(crate) async fn wrap(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -20,6 +20,9 @@ pub(crate) async fn wrap(State(app): State<App>, mut request: Request, next: Nex
     let (id, id_header) = request_id::choose(request.headers(), &*app.config().entropy);
     let method = request.method().clone();
     let span = span(&method, request.extensions().get::<MatchedPath>(), &id);
+    if let Some(trace) = trace::id(request.headers()) {
+        span.record("trace_id", trace);
+    }
     let answer = async {
         let mut response = match panic::caught(next.run(request)).await {
             Ok(response) => response,
@@ -39,7 +42,7 @@ pub(crate) async fn wrap(State(app): State<App>, mut request: Request, next: Nex
     answer.instrument(span).await
 }
 
-/// Method, route, id, and later the status. The route and not the path: a client that puts a
+/// Method, route, id, the trace's id if there is one, and later the status. The route and not the path: a client that puts a
 /// secret into a path by mistake must not find it in a log.
 fn span(method: &Method, route: Option<&MatchedPath>, id: &str) -> Span {
     let method = match *method {
@@ -47,5 +50,12 @@ fn span(method: &Method, route: Option<&MatchedPath>, id: &str) -> Span {
         _ => "other",
     };
     let path = route.map_or("none", MatchedPath::as_str);
-    info_span!("http", method, path, request_id = id, status = field::Empty)
+    info_span!(
+        "http",
+        method,
+        path,
+        request_id = id,
+        trace_id = field::Empty,
+        status = field::Empty
+    )
 }

@@ -6,8 +6,8 @@
 use core::time::Duration;
 
 use dlock_domain::{
-    AttemptId, FencingToken, LockError, LockKey, LockName, Namespace, OwnerId, Result, SessionId,
-    Ttl,
+    AttemptId, FencingToken, LockError, LockKey, LockName, Namespace, OwnerId, Reason, Result,
+    SessionId, TokenFloor, Ttl,
 };
 use dlock_ports::AcquireRequest;
 use serde::{Deserialize, Deserializer, de::Error};
@@ -46,11 +46,12 @@ pub(crate) fn key(
     namespace: Option<Text>,
 ) -> Result<LockKey> {
     let name = LockName::new(&required(name, "name")?.0)?;
-    let namespace = match namespace {
-        Some(text) => Namespace::new(&text.0)?,
-        None => config.namespace.clone(),
-    };
-    Ok(LockKey::new(namespace, name))
+    Ok(LockKey::new(self::namespace(config, namespace)?, name))
+}
+
+/// A namespace; without one it is the configured one.
+pub(crate) fn namespace(config: &HttpConfig, value: Option<Text>) -> Result<Namespace> {
+    value.map_or_else(|| Ok(config.namespace.clone()), |text| Namespace::new(&text.0))
 }
 
 /// An owner that must be there.
@@ -85,4 +86,24 @@ pub(crate) fn max_wait(value: Option<Whole>) -> Result<Duration> {
         return Err(LockError::invalid("max_wait_ms", "must be from 0 to 3600000 (1 h)"));
     }
     Ok(wait)
+}
+
+/// Who revokes; must be there.
+pub(crate) fn actor(value: Option<Text>) -> Result<OwnerId> {
+    OwnerId::for_field(&required(value, "actor")?.0, "actor")
+}
+
+/// Why somebody revokes; must be there.
+pub(crate) fn reason(value: Option<Text>) -> Result<Reason> {
+    Reason::new(&required(value, "reason")?.0)
+}
+
+/// The token that a revoke expects, if it expects one.
+pub(crate) fn expected(value: Option<Whole>) -> Result<Option<FencingToken>> {
+    value.map(|whole| FencingToken::for_field(whole.0, "expected_token")).transpose()
+}
+
+/// A floor that must be there.
+pub(crate) fn floor(value: Option<Whole>) -> Result<TokenFloor> {
+    TokenFloor::new(required(value, "at_least")?.0)
 }

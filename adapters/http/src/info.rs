@@ -4,16 +4,25 @@ use core::time::Duration;
 
 use dlock_domain::{LockInfo, WallTime};
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::spec::fields as wire;
 
 /// `LockInfo` of C3: durations instead of times, since clocks differ, and never the session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LockInfo, description = "A live grant as others see it.")]
 pub(crate) struct InfoBody {
+    #[schema(value_type = wire::LockName)]
     name: String,
+    #[schema(value_type = wire::Namespace)]
     namespace: String,
+    #[schema(value_type = wire::Owner)]
     owner: String,
+    #[schema(value_type = wire::FencingToken)]
     fencing_token: u64,
     held_for_ms: u64,
     expires_in_ms: u64,
+    /// How many wait, as far as this server knows: advisory.
     waiter_count: u32,
 }
 

@@ -10,8 +10,17 @@
 //! | `POST /v1/locks/renew` | `{name, namespace?, fencing_token, session_id}` → 200 as acquire | 403, 410 |
 //! | `POST /v1/locks/release` | `{name, namespace?, session_id, fencing_token}`, or `attempt_id` for the token → 200 `{released, current}` | 403, 429 |
 //! | `GET /v1/locks/inspect?name=&namespace=` | 200 `{name, namespace, owner, fencing_token, held_for_ms, expires_in_ms, waiter_count}` | 404 `not-held` |
+//! | `GET /v1/locks?namespace=&prefix=&limit=&cursor=` | 200 `{locks, next_cursor}` | 501 |
+//! | `POST /v1/locks/revoke` | `{name, namespace?, actor, reason, expected_token?}` → 200 `{revoked, previous_token, new_token_floor}` | 409 `token-mismatch` with `current_token` |
+//! | `POST /v1/floor` | `{namespace?, at_least}` → 200 `{namespace, token_floor, grants_ended}` | 501 |
 //! | `GET /livez` | 200 `{"live": true}` | |
 //! | `GET /readyz` | 200 `{"ready": true}` | 503 |
+//! | `GET /metrics` | 200, Prometheus' text format | 404 |
+//! | `GET /openapi.json` | 200, [this table for machines](openapi) | |
+//! | `GET /` | 200, a page for people | |
+//!
+//! `/docs/` is Swagger UI, out of this binary and under a policy that lets nothing in from
+//! elsewhere. `HEAD` works wherever `GET` does; `Accept` has no influence.
 //!
 //! # Reading
 //! - Bodies are `application/json`, UTF-8, at most [`HttpConfig::max_body`]; what is not JSON is
@@ -26,8 +35,11 @@
 //! # Answering
 //! - Every error is an RFC 9457 problem: `type` = `urn:dlock:problem:<kind>`, `title`, `status`,
 //!   `detail`, `retryable`, and where they apply `applied`, `field`, `limit`, `invariant`,
-//!   `holder`. Unknown routes, wrong methods and panics are no exception. What cannot be read as
-//!   HTTP at all is answered by the HTTP library: an empty 400 or 431, or a closed connection.
+//!   `holder`, `current_token`. Unknown routes, wrong methods and panics are no exception. What cannot be read as
+//!   HTTP at all is answered by the HTTP library: an empty 400 or 431, or a closed connection. A
+//!   request's head may have 16 KiB and 100 headers.
+//! - Requests carry and get an `x-request-id`; a W3C `traceparent` puts its trace's id into the
+//!   request's span (C4).
 //! - A session's id is a secret: it is in bodies, never in a URL, a log line or a span.
 //!
 //! # Hanging up
@@ -41,23 +53,30 @@
 //! | `config`, `ready` | what the application sets, and the probe that it brings |
 //! | `router`, `app` | the routes, and what handlers share |
 //! | `serve`, `stream` | the accept loop: bounded connections, slow clients, draining |
-//! | `sessions`, `locks`, `health` | handlers, one file a resource |
-//! | `json`, `query`, `fields`, `depth` | strict reading, into types that cannot be invalid |
+//! | `sessions`, `locks`, `floor`, `health`, `metrics` | handlers, one file a resource |
+//! | `page`, `docs`, `secure` | what browsers are shown, and what they are forbidden |
+//! | `spec` | the API's description, with what every call can answer |
+//! | `json`, `query`, `fields`, `cursor`, `depth` | strict reading, into types that cannot be invalid |
 //! | `problem`, `reply`, `info` | answers |
-//! | `envelope`, `received`, `request_id`, `host`, `panic` | what happens around every handler |
+//! | `envelope`, `received`, `request_id`, `trace`, `host`, `panic` | what happens around every handler |
 //!
 //! What is deliberately absent: TLS, access rules, compression, and any knowledge of a store.
 
 mod app;
 mod config;
+mod cursor;
 mod depth;
+mod docs;
 mod envelope;
 mod fields;
+mod floor;
 mod health;
 mod host;
 mod info;
 mod json;
 mod locks;
+mod metrics;
+mod page;
 mod panic;
 mod problem;
 mod query;
@@ -66,11 +85,15 @@ mod received;
 mod reply;
 mod request_id;
 mod router;
+mod secure;
 mod serve;
 mod sessions;
+mod spec;
 mod stream;
+mod trace;
 
-pub use config::{HostPolicy, HttpConfig};
+pub use config::{HostPolicy, HttpConfig, Metrics};
 pub use ready::ReadinessProbe;
 pub use router::router;
 pub use serve::serve;
+pub use spec::openapi;

@@ -1,15 +1,13 @@
 //! What can be said on the command line.
+//!
+//! Options that are configuration keys too are taken as text and checked by the table of keys, so
+//! that flag, variable and file are read alike; the rest is parsed here.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use dlock_domain::{LockError, LockName, Namespace, OwnerId, Ttl};
-use dlock_ports::AcquireRequest;
-
-use super::duration;
+use clap::{Parser, Subcommand};
+use dlock_domain::{LockError, LockName, OwnerId};
 
 /// Fenced locks: a lock server, and commands that run only while a lock is held.
 #[derive(Debug, Parser)]
@@ -25,73 +23,81 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Run a command while holding a lock; without a server, in the embedded store.
     Run(Run),
+    /// Show or check the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Own the processes of a command (started by `run` only).
     #[command(hide = true)]
     Supervise(Supervise),
 }
 
-/// Which store to serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendName {
-    /// One file on this machine; survives kill -9 and reboots.
-    Embedded,
-    /// Nothing survives: for trying things out.
-    Memory,
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every key with its effective value and where that came from.
+    Show(ConfigFile),
+    /// Say whether the configuration can stand.
+    Check(ConfigFile),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigFile {
+    /// The configuration file (TOML) [default: $DLOCK_CONFIG, else none].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// Where to listen.
-    #[arg(
-        long,
-        env = "DLOCK_HTTP_LISTEN",
-        default_value = "127.0.0.1:7420",
-        value_name = "ADDRESS"
-    )]
-    pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+    /// Where to listen [default: 127.0.0.1:7420].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
     /// Listen beyond this machine although there are no access rules yet: whoever reaches the
     /// port can take and break locks.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// The store.
-    #[arg(long, env = "DLOCK_LOCK_BACKEND", value_enum, default_value = "embedded")]
-    pub(crate) backend: BackendName,
+    /// The store: embedded or memory [default: embedded].
+    #[arg(long, value_name = "STORE")]
+    pub(crate) backend: Option<String>,
     /// Where the embedded store lives [default: /var/lib/dlock for root, else
     /// $XDG_STATE_HOME/dlock].
-    #[arg(long, env = "DLOCK_EMBEDDED_PATH", value_name = "DIRECTORY")]
-    pub(crate) data_dir: Option<PathBuf>,
-    /// The namespace of calls that name none.
-    #[arg(long, env = "DLOCK_LOCK_NAMESPACE", default_value = Namespace::DEFAULT, value_parser = namespace)]
-    pub(crate) namespace: Namespace,
-    /// How long requests may take to end after a signal to stop.
-    #[arg(long, env = "DLOCK_HTTP_DRAIN", default_value = "10s", value_parser = duration::parse)]
-    pub(crate) drain: Duration,
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data_dir: Option<String>,
+    /// The namespace of calls that name none [default: default].
+    #[arg(long)]
+    pub(crate) namespace: Option<String>,
+    /// How long requests may take to end after a signal to stop [default: 10s].
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) drain: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
     /// The lock's name.
     #[arg(value_parser = name)]
     pub(crate) name: LockName,
-    /// The lock's namespace.
-    #[arg(long, env = "DLOCK_LOCK_NAMESPACE", default_value = Namespace::DEFAULT, value_parser = namespace)]
-    pub(crate) namespace: Namespace,
-    /// How long to wait for the lock.
-    #[arg(long, default_value = "1h", value_parser = wait)]
-    pub(crate) wait: Duration,
+    /// The lock's namespace [default: default].
+    #[arg(long)]
+    pub(crate) namespace: Option<String>,
+    /// How long to wait for the lock, at most 1h.
+    #[arg(long, default_value = "1h", value_parser = super::duration::wait, value_name = "DURATION")]
+    pub(crate) wait: std::time::Duration,
     /// Do not wait: exit 75 if somebody holds the lock.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// How long the lock outlives this machine's death; it is kept alive meanwhile.
-    #[arg(long, env = "DLOCK_LOCK_DEFAULT_TTL", default_value = "30s", value_parser = ttl)]
-    pub(crate) ttl: Ttl,
+    /// How long the lock outlives this machine's death; it is kept alive meanwhile [default: 30s].
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) ttl: Option<String>,
     /// Who holds it, for people [default: user@host:pid].
     #[arg(long, value_parser = owner)]
     pub(crate) owner: Option<OwnerId>,
     /// Where the embedded store lives [default: /var/lib/dlock for root, else
     /// $XDG_STATE_HOME/dlock].
     #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) data_dir: Option<String>,
     /// The exit code when the lock is not granted in time.
     #[arg(long, default_value_t = crate::run::exit::NOT_GRANTED, value_name = "CODE")]
     pub(crate) conflict_exit_code: u8,
@@ -116,24 +122,8 @@ fn name(text: &str) -> Result<LockName, String> {
     LockName::new(text).map_err(|error| plain(&error))
 }
 
-fn namespace(text: &str) -> Result<Namespace, String> {
-    Namespace::new(text).map_err(|error| plain(&error))
-}
-
 fn owner(text: &str) -> Result<OwnerId, String> {
     OwnerId::new(text).map_err(|error| plain(&error))
-}
-
-fn ttl(text: &str) -> Result<Ttl, String> {
-    Ttl::from_duration(duration::parse(text)?).map_err(|error| plain(&error))
-}
-
-fn wait(text: &str) -> Result<Duration, String> {
-    let wait = duration::parse(text)?;
-    if wait > AcquireRequest::MAX_WAIT {
-        return Err("must be at most 1h".into());
-    }
-    Ok(wait)
 }
 
 #[cfg(test)]
@@ -154,13 +144,9 @@ mod tests {
         };
         assert!(run(&[]).is_ok());
         for (extra, option) in [
-            (["--ttl", "5"], "--ttl"),
-            (["--ttl", "500ms"], "--ttl"),
-            (["--ttl", "25h"], "--ttl"),
             (["--wait", "-1s"], "--wait"),
             (["--wait", "2h"], "--wait"),
             (["--owner", "a\nb"], "--owner"),
-            (["--namespace", "A"], "--namespace"),
             (["--conflict-exit-code", "256"], "--conflict-exit-code"),
         ] {
             let refused = run(&extra).unwrap_err();

@@ -1,21 +1,26 @@
-//! The command line (C3): `serve`, `run`, and the supervisor that `run` starts.
+//! The command line (C3): `serve`, `run`, `config`, and the supervisor that `run` starts.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `args` | every command's options, parsed into values that cannot be wrong |
 //! | `duration`, `place`, `owner` | durations; where data lives; who we say we are |
-//! | `serve`, `run` | the two commands |
+//! | `loaded` | the configuration, as every command loads it first |
+//! | `serve`, `run`, `config` | the commands |
+//! | `stores` | stores as configured |
 //! | `logs` | log lines: JSON off a terminal |
 //!
 //! Exit codes are in [`crate::run::exit`]: bad usage is 64, help and version are 0.
 
 mod args;
+mod config;
 mod duration;
+mod loaded;
 mod logs;
 mod owner;
 mod place;
 mod run;
 mod serve;
+mod stores;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -39,6 +44,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(match args.command {
         // First of all: it must run before any other thread begins.
         Command::Supervise(options) => supervisor::main(options.control_fd, &options.command),
+        Command::Config(command) => config::main(&command),
         Command::Run(options) => run::main(options),
         Command::Serve(options) => serve::main(options),
     })

@@ -1,6 +1,6 @@
 //! `dlock run`, on the embedded store.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,17 +8,30 @@ use dlock_domain::LockKey;
 use dlock_ports::LockService;
 
 use super::args::Run;
-use super::{logs, owner, place, say};
+use super::loaded::{self, Loaded};
+use super::{logs, owner, place, say, stores};
 use crate::run::{Home, RunRequest, execute, exit};
-use crate::wiring::{self, EmbeddedConfig};
-use crate::{OsEntropy, Service, ServiceConfig, SystemClock};
+use crate::wiring;
+use crate::{OsEntropy, Service, SystemClock};
 
 /// How long what is under way may take after the command has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn main(options: Run) -> u8 {
-    logs::start("warn");
-    let directory = match data_dir(options.data_dir.as_deref()) {
+    let loaded = loaded::load(
+        &options.file,
+        &[
+            ("lock.namespace", "--namespace", &options.namespace),
+            ("lock.default.ttl", "--ttl", &options.ttl),
+            ("embedded.path", "--data-dir", &options.data_dir),
+        ],
+    );
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    logs::start(&loaded, Some("warn"));
+    let directory = match data_dir(&loaded, options.data_dir.is_some()) {
         Ok(directory) => directory,
         Err(message) => {
             say(format_args!("{message}"));
@@ -43,7 +56,7 @@ pub(crate) fn main(options: Run) -> u8 {
     };
     let code = runtime.block_on(async {
         let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
-        let config = EmbeddedConfig::at(&directory);
+        let config = stores::embedded(&loaded.effective, &directory);
         let backend = match wiring::embedded(config, clock.clone(), entropy.clone()) {
             Ok(backend) => backend,
             Err(error) => {
@@ -52,11 +65,11 @@ pub(crate) fn main(options: Run) -> u8 {
             }
         };
         let service =
-            Service::new(backend, clock.clone(), entropy.clone(), ServiceConfig::default());
+            Service::new(backend, clock.clone(), entropy.clone(), loaded.effective.service);
         let request = RunRequest {
-            key: LockKey::new(options.namespace, options.name),
+            key: LockKey::new(loaded.effective.namespace.clone(), options.name),
             owner,
-            ttl: options.ttl,
+            ttl: loaded.effective.default_ttl,
             wait: if options.no_wait { Duration::ZERO } else { options.wait },
             command: options.command,
             conflict_exit_code: options.conflict_exit_code,
@@ -76,16 +89,15 @@ pub(crate) fn main(options: Run) -> u8 {
 
 /// `--data-dir` beats `DLOCK_SERVER`; that beats `DLOCK_EMBEDDED_PATH`, and cannot be followed yet:
 /// running under another lock than the one that was meant would be worse than not running.
-fn data_dir(given: Option<&Path>) -> Result<PathBuf, String> {
-    let surroundings = place::Surroundings::of_this_process();
-    if given.is_some() {
-        return surroundings.data_dir(given);
+fn data_dir(loaded: &Loaded, by_flag: bool) -> Result<PathBuf, String> {
+    if let Some(server) = loaded.settings.get("server").filter(|_| !by_flag)
+        && server.value.is_some()
+    {
+        return Err(format!(
+            "a server is configured ({}), but this version runs commands under locks of the \
+             embedded store only: take that away, or pass --data-dir",
+            server.origin
+        ));
     }
-    if std::env::var_os("DLOCK_SERVER").is_some_and(|server| !server.is_empty()) {
-        return Err("DLOCK_SERVER is set, but this version runs commands under locks of the \
-                    embedded store only: unset it, or pass --data-dir"
-            .into());
-    }
-    let path = std::env::var_os("DLOCK_EMBEDDED_PATH").map(PathBuf::from);
-    surroundings.data_dir(path.as_deref())
+    place::Surroundings::of_this_process().data_dir(loaded.effective.embedded_path.as_deref())
 }

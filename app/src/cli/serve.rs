@@ -15,22 +15,37 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{BackendName, Serve};
-use super::{logs, place, say};
+use super::args::Serve;
+use super::{loaded, logs, place, say, stores};
+use crate::config::{BackendName, Effective};
 use crate::run::exit;
-use crate::wiring::{self, EmbeddedConfig};
-use crate::{OsEntropy, Service, ServiceConfig, SystemClock};
+use crate::wiring;
+use crate::{OsEntropy, Service, SystemClock};
 
 /// How long what is under way may take once every connection has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn main(options: Serve) -> u8 {
-    logs::start("info");
-    if !options.listen.ip().is_loopback() && !options.insecure {
+    let loaded = loaded::load(
+        &options.file,
+        &[
+            ("http.listen", "--listen", &options.listen),
+            ("lock.backend", "--backend", &options.backend),
+            ("embedded.path", "--data-dir", &options.data_dir),
+            ("lock.namespace", "--namespace", &options.namespace),
+            ("http.drain", "--drain", &options.drain),
+        ],
+    );
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    logs::start(&loaded, None);
+    let listen = loaded.effective.listen;
+    if !listen.ip().is_loopback() && !options.insecure {
         say(format_args!(
-            "{} can be reached from other machines, and there are no access rules yet: listen on \
-             127.0.0.1, or say --insecure",
-            options.listen
+            "{listen} can be reached from other machines, and there are no access rules yet: \
+             listen on 127.0.0.1, or say --insecure"
         ));
         return exit::USAGE;
     }
@@ -42,7 +57,7 @@ pub(crate) fn main(options: Serve) -> u8 {
         }
     };
     let code = runtime.block_on(async {
-        match serve(options).await {
+        match serve(&loaded.effective).await {
             Ok(()) => 0,
             Err((code, message)) => {
                 say(format_args!("{message}"));
@@ -54,41 +69,46 @@ pub(crate) fn main(options: Serve) -> u8 {
     code
 }
 
-async fn serve(options: Serve) -> Result<(), (u8, String)> {
+async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
     let unreachable = |message: String| (exit::UNREACHABLE, message);
     // Listened for before anything is served, so that no signal finds the default.
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| unreachable(e.to_string()))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| unreachable(e.to_string()))?;
 
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
-    let (backend, lives) = match options.backend {
+    let (backend, lives) = match effective.backend {
         BackendName::Memory => (
             wiring::memory(clock.clone(), entropy.clone()),
             "in memory, gone with this process".into(),
         ),
         BackendName::Embedded => {
             let surroundings = place::Surroundings::of_this_process();
-            let directory =
-                surroundings.data_dir(options.data_dir.as_deref()).map_err(|m| (exit::USAGE, m))?;
-            let backend = open(&directory, &clock, &entropy).map_err(unreachable)?;
+            let directory = surroundings
+                .data_dir(effective.embedded_path.as_deref())
+                .map_err(|m| (exit::USAGE, m))?;
+            let backend = open(effective, &directory, &clock, &entropy).map_err(unreachable)?;
             (backend, directory.display().to_string())
         }
     };
-    let service = Service::new(backend, clock.clone(), entropy.clone(), ServiceConfig::default());
+    let name = backend.locks.backend_id();
+    let service = Service::new(backend, clock.clone(), entropy.clone(), effective.service);
 
     let draining = CancellationToken::new();
     let mut config = HttpConfig::new(Arc::new(Probe(Arc::clone(&service))), entropy);
-    config.namespace = options.namespace;
+    config.namespace = effective.namespace.clone();
+    config.max_body = effective.max_body;
+    config.max_connections = effective.max_connections;
     config.draining = draining.clone();
+    config.backend = name;
     config.host_policy =
-        if options.listen.ip().is_loopback() { HostPolicy::Loopback } else { HostPolicy::Any };
+        if effective.listen.ip().is_loopback() { HostPolicy::Loopback } else { HostPolicy::Any };
     let locks: Arc<dyn LockService> = service.clone();
     let router = dlock_http::router(locks, clock, config.clone());
 
     raise_descriptor_limit();
-    let listener = TcpListener::bind(options.listen)
+    let listener = TcpListener::bind(effective.listen)
         .await
-        .map_err(|error| unreachable(format!("cannot listen on {}: {error}", options.listen)))?;
+        .map_err(|error| unreachable(format!("cannot listen on {}: {error}", effective.listen)))?;
     // Accepted sockets inherit it: a peer that was cut off without a word is noticed in the end.
     if let Err(error) = set_socket_keepalive(&listener, true) {
         tracing::debug!(%error, "keep-alive probes could not be turned on");
@@ -96,8 +116,13 @@ async fn serve(options: Serve) -> Result<(), (u8, String)> {
     let address = listener.local_addr().map_err(|e| unreachable(e.to_string()))?;
     greet(address, &lives);
 
-    let serving =
-        tokio::spawn(dlock_http::serve(listener, router, config, draining.clone(), options.drain));
+    let serving = tokio::spawn(dlock_http::serve(
+        listener,
+        router,
+        config,
+        draining.clone(),
+        effective.drain,
+    ));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -116,11 +141,12 @@ async fn serve(options: Serve) -> Result<(), (u8, String)> {
 }
 
 fn open(
+    effective: &Effective,
     directory: &Path,
     clock: &Arc<SystemClock>,
     entropy: &Arc<OsEntropy>,
 ) -> Result<Backend, String> {
-    let config = EmbeddedConfig::at(directory);
+    let config = stores::embedded(effective, directory);
     wiring::embedded(config, Arc::clone(clock) as _, Arc::clone(entropy) as _)
         .map_err(|error| error.to_string())
 }

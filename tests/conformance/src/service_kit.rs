@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use dlock::{Service, ServiceConfig};
-use dlock_domain::{AttemptId, LockError, LockHandle, LockInfo, LockKey, Result, SessionId, Ttl};
+use dlock_domain::{AttemptId, LockHandle, LockInfo, LockKey, Result, SessionId, Ttl};
 use dlock_ports::{AcquireRequest, Acquired, Backend, Clock, LockService, Released, SessionRef};
 use tokio::task::JoinHandle;
 
@@ -173,10 +173,5 @@ impl Desk {
             (load.waiting, load.unsettled) == (0, 0) && load.tasks <= 1
         })
         .await;
-    }
-
-    /// Asserts a failure, which must be this error's kind.
-    pub fn is_error<T: core::fmt::Debug>(answer: Result<T>) -> LockError {
-        answer.expect_err("expected a failure")
     }
 }

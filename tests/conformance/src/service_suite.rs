@@ -42,6 +42,7 @@ macro_rules! service_conformance {
                     inv09_settling_is_repeated_until_done,
                     inv09_not_granted_means_settled,
                     inv07_a_repeatable_attempt_is_unknown_and_not_refused,
+                    inv09_forget_settles_a_repeatable_attempt,
                     c20_repeats_are_one_grant,
                     an_attempt_misused_is_refused,
                     a_finished_attempt_is_refused,
@@ -67,6 +68,7 @@ macro_rules! service_conformance {
                 draining {
                     draining_starts_nothing_and_breaks_nothing,
                     nothing_is_granted_after_the_end_has_begun,
+                    a_named_attempt_is_found_at_another_server,
                     a_shutdown_leaves_nothing_running,
                 }
                 vanishing {

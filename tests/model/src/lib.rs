@@ -24,7 +24,7 @@
 //! | `slow_clock` | a clock that falls behind |
 //! | `planted` | stores with one bug each, to show that the judges see |
 //!
-//! The same seed gives the same cases. `DLOCK_MODEL_CASES` raises their number. A failure that was
+//! The same seed gives the same cases. `TEST_DLOCK_MODEL_CASES` raises their number. A failure that was
 //! found belongs into `tests/regressions.rs`, as the short sequence that the search prints.
 
 mod call;

@@ -22,7 +22,7 @@ const LONGEST: usize = 60;
 /// How often a failing sequence is shortened.
 const MOST_SHRINKS: u32 = 4_000;
 /// Raises the number of cases.
-const CASES: &str = "DLOCK_MODEL_CASES";
+const CASES: &str = "TEST_DLOCK_MODEL_CASES";
 
 /// A sequence whose answers are wrong, shortened.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs the harness's number of cases (or `DLOCK_MODEL_CASES`, if that is more) from a fixed seed,
+/// Runs the harness's number of cases (or `TEST_DLOCK_MODEL_CASES`, if that is more) from a fixed seed,
 /// and adds up what was seen.
 ///
 /// # Errors

@@ -6,6 +6,10 @@ use axum::{extract::State, response::Response};
 use dlock_domain::LockError;
 use dlock_ports::{AcquireRequest, Acquired, SessionRef};
 use serde::Deserialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema},
+};
 
 use crate::{
     HttpConfig,
@@ -13,9 +17,14 @@ use crate::{
     fields::{self, Text, Whole},
     info::InfoBody,
     json::Json,
-    locks::grant,
+    locks::grant::{self, GrantBody},
     problem::Problem,
     received::Received,
+    spec::{
+        failures::{Gone, NotGranted},
+        fields as wire,
+        shapes::{Members, closed, either, needs},
+    },
 };
 
 #[derive(Deserialize)]
@@ -30,12 +39,63 @@ pub(crate) struct Acquire {
     attempt_id: Option<Text>,
 }
 
+impl PartialSchema for Acquire {
+    fn schema() -> RefOr<Schema> {
+        let form = |what: &str| -> ObjectBuilder {
+            closed()
+                .title(Some(what))
+                .must::<wire::LockName>("name")
+                .may::<wire::Namespace>("namespace")
+                .may::<wire::MaxWaitMs>("max_wait_ms")
+                .may::<wire::AttemptId>("attempt_id")
+        };
+        either(
+            form("under an open session")
+                .must::<wire::SessionId>("session_id")
+                .never("owner")
+                .never("ttl_ms"),
+            form("under a session of the lock's own")
+                .must::<wire::Owner>("owner")
+                .must::<wire::TtlMs>("ttl_ms")
+                .never("session_id"),
+        )
+    }
+}
+
+impl ToSchema for Acquire {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        needs::<wire::LockName>(schemas);
+        needs::<wire::Namespace>(schemas);
+        needs::<wire::MaxWaitMs>(schemas);
+        needs::<wire::AttemptId>(schemas);
+        needs::<wire::SessionId>(schemas);
+        needs::<wire::Owner>(schemas);
+        needs::<wire::TtlMs>(schemas);
+    }
+}
+
 /// Grants the lock, or says who has it after at most `max_wait_ms`.
 ///
 /// When the client hangs up this future is dropped, and with it the service's: that is intended.
 /// The service then settles what the store may have granted, or keeps it for a repeat if the
 /// client chose the attempt's id (C2, INV-09). A reply that never arrives is the same to a client
 /// as one that was never sent (C07).
+#[utoipa::path(
+    post,
+    path = "/v1/locks/acquire",
+    tag = "locks",
+    operation_id = "acquire",
+    summary = "Acquire a lock",
+    description = "Waits at most `max_wait_ms`. A call with an `attempt_id` may be repeated: it \
+        finds its own grant again, as long as that lives. A call without one whose client hangs \
+        up leaves nothing held.",
+    request_body = Acquire,
+    responses(
+        (status = 200, description = "The lock is granted", body = GrantBody<'_>),
+        NotGranted,
+        Gone,
+    ),
+)]
 pub(crate) async fn acquire(
     State(app): State<App>,
     received: Received,

@@ -3,17 +3,26 @@
 use axum::{http::StatusCode, response::Response};
 use dlock_domain::LockHandle;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::{received::Received, reply};
+use crate::{received::Received, reply, spec::fields as wire};
 
-#[derive(Serialize)]
-struct GrantBody<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = Grant)]
+pub(crate) struct GrantBody<'a> {
+    #[schema(value_type = wire::LockName)]
     name: &'a str,
+    #[schema(value_type = wire::Namespace)]
     namespace: &'a str,
+    #[schema(value_type = wire::Owner)]
     owner: &'a str,
+    #[schema(value_type = wire::SessionId)]
     session_id: String,
+    #[schema(value_type = wire::FencingToken)]
     fencing_token: u64,
+    #[schema(value_type = wire::TtlMs)]
     ttl_ms: u64,
+    /// How long to believe in the grant, from when the request was received.
     valid_ms: u64,
 }
 

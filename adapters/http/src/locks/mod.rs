@@ -6,10 +6,22 @@
 mod acquire;
 mod grant;
 mod inspect;
+mod list;
 mod release;
 mod renew;
+mod revoke;
 
-pub(crate) use acquire::acquire;
-pub(crate) use inspect::inspect;
-pub(crate) use release::release;
-pub(crate) use renew::renew;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::app::App;
+
+/// These routes, with their descriptions.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(acquire::acquire))
+        .routes(routes!(renew::renew))
+        .routes(routes!(release::release))
+        .routes(routes!(inspect::inspect))
+        .routes(routes!(list::list))
+        .routes(routes!(revoke::revoke))
+}

@@ -4,6 +4,10 @@ use axum::{extract::State, http::StatusCode, response::Response};
 use dlock_domain::LockError;
 use dlock_ports::{Current, SessionRef};
 use serde::{Deserialize, Serialize};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use crate::{
     app::App,
@@ -11,6 +15,11 @@ use crate::{
     json::Json,
     problem::Problem,
     reply,
+    spec::{
+        failures::Gone,
+        fields as wire,
+        shapes::{Members, closed, either, needs},
+    },
 };
 
 #[derive(Deserialize)]
@@ -23,14 +32,73 @@ pub(crate) struct Release {
     attempt_id: Option<Text>,
 }
 
-#[derive(Serialize)]
-struct ReleasedBody {
+impl PartialSchema for Release {
+    fn schema() -> RefOr<Schema> {
+        let form = |what: &str| {
+            closed()
+                .title(Some(what))
+                .must::<wire::LockName>("name")
+                .may::<wire::Namespace>("namespace")
+                .must::<wire::SessionId>("session_id")
+        };
+        either(
+            form("a grant by its token")
+                .must::<wire::FencingToken>("fencing_token")
+                .never("attempt_id"),
+            form("whatever an attempt was granted")
+                .must::<wire::AttemptId>("attempt_id")
+                .never("fencing_token"),
+        )
+    }
+}
+
+impl ToSchema for Release {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        needs::<wire::LockName>(schemas);
+        needs::<wire::Namespace>(schemas);
+        needs::<wire::SessionId>(schemas);
+        needs::<wire::FencingToken>(schemas);
+        needs::<wire::AttemptId>(schemas);
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Released)]
+pub(crate) struct ReleasedBody {
+    /// Whether this call ended a grant. False may also be the repeat of a release that did happen.
     released: bool,
+    /// Who holds the lock afterwards: nobody, this session, another one, or that could not be seen.
+    #[schema(value_type = Holder)]
     current: &'static str,
+}
+
+/// The words of `current`.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Holder {
+    None,
+    Same,
+    Other,
+    Unknown,
 }
 
 /// Releases, then looks. With `attempt_id` the attempt is settled for good: it holds nothing and
 /// will never be granted (trap 12).
+#[utoipa::path(
+    post,
+    path = "/v1/locks/release",
+    tag = "locks",
+    operation_id = "release",
+    summary = "Release a grant, or settle an attempt",
+    description = "With `attempt_id` the attempt is settled for good: it holds nothing and will \
+        never be granted.",
+    request_body = Release,
+    responses(
+        (status = 200, description = "The store has answered", body = ReleasedBody),
+        Gone,
+    ),
+)]
 pub(crate) async fn release(
     State(app): State<App>,
     Json(body): Json<Release>,

@@ -5,16 +5,25 @@
 
 mod acquire;
 mod around;
+mod docs;
+mod floor;
+mod heads;
 mod health;
 mod input;
 mod inspect;
+mod list;
+mod metrics;
+mod openapi;
 mod overload;
+mod page;
 mod problems;
 mod query;
 mod release;
 mod renew;
+mod revoke;
 mod secrets;
 mod sessions;
 mod shutdown;
 mod sockets;
 mod support;
+mod traces;

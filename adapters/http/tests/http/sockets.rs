@@ -117,6 +117,28 @@ async fn what_is_not_http_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_head_has_limits_and_then_the_connection_ends() {
+    let server = Server::start(config(), DRAIN).await;
+    let head = |padding: String| format!("GET /livez HTTP/1.1\r\nHost: localhost\r\n{padding}\r\n");
+    let mut client = server.connect().await;
+    client.write(head(format!("X: {}\r\n", "x".repeat(15 * 1_024))).as_bytes()).await;
+    assert_eq!(client.answer().await.0, 200);
+    // The first is the Host.
+    client.write(head("X: x\r\n".repeat(99)).as_bytes()).await;
+    assert_eq!(client.answer().await.0, 200);
+    for too_much in [
+        head(format!("X: {}\r\n", "x".repeat(16 * 1_024))),
+        head("X: x\r\n".repeat(100)),
+        format!("GET /livez?{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(16 * 1_024)),
+    ] {
+        let mut client = server.connect().await;
+        client.write(too_much.as_bytes()).await;
+        assert_eq!(client.answer().await, (431, serde_json::Value::Null));
+        client.is_closed().await;
+    }
+}
+
+#[tokio::test]
 async fn c07_hanging_up_drops_the_acquire() {
     let mut server = Server::start(config(), DRAIN).await;
     let mut client = server.connect().await;

@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-use dlock_domain::ErrorKind;
-use dlock_ports::SessionRef;
+use dlock_domain::{Applied, ErrorKind};
+use dlock_ports::{AcquireRequest, SessionRef};
 
 use crate::{
     ServiceHarness,
-    kit::{assert_refused, drive, key, long, owner},
-    service_kit::{PATIENT, alone, desk, desk_b, promptly, wish},
+    kit::{assert_failed, assert_refused, attempt, drive, key, long, owner},
+    service_kit::{PATIENT, alone, desk, desk_b, got, promptly, wish},
     swallow::{Fate, Method},
 };
 
@@ -55,6 +55,26 @@ pub async fn nothing_is_granted_after_the_end_has_begun<H: ServiceHarness>(h: &H
     assert_refused(answer.map(drop), ErrorKind::Draining);
     desk.at_rest().await;
     assert_eq!(other.inspect(&key("k")).await, None);
+}
+
+/// The same for a caller that chose its attempt's id: the outcome is said to be unknown, and a
+/// repeat at another server finds the grant.
+pub async fn a_named_attempt_is_found_at_another_server<H: ServiceHarness>(h: &H) {
+    let (desk, other) = (desk(h).await, desk_b(h).await);
+    let named = attempt();
+    desk.hand.next(Method::Insert, Fate::ReplyLate);
+    let request = wish(&key("k"), &alone("worker"), PATIENT);
+    let asking = desk.acquiring(AcquireRequest { attempt: Some(named), ..request });
+    desk.hand.seen("it is granted", |tally| tally.done == 1).await;
+    let granted = other.inspect(&key("k")).await.expect("held");
+    desk.service.drain();
+    desk.hand.deliver();
+    let answer = promptly("the grant", asking).await.expect("no panic");
+    assert_failed(answer, ErrorKind::Draining, Applied::Unknown);
+    desk.at_rest().await;
+    let found = got(other.acquire_as(&key("k"), &alone("worker"), named).await);
+    assert_eq!(found.token, granted.token);
+    assert!(other.release(&found).await.released);
 }
 
 /// A shutdown waits for what is under way and then says that everything ended.

@@ -142,6 +142,23 @@ pub async fn inv07_a_repeatable_attempt_is_unknown_and_not_refused<H: ServiceHar
     assert_eq!(found.token, late.token, "and its repeat finds it");
 }
 
+/// The same, when its caller gives it up at another server: `forget` settles what is still under
+/// way, and the holder does not notice.
+pub async fn inv09_forget_settles_a_repeatable_attempt<H: ServiceHarness>(h: &H) {
+    let (desk, other) = (desk_with(h, h.backend(), short_of_time(h)).await, desk_b(h).await);
+    let held = desk.take(&key("k"), &alone("holder")).await;
+    let named = attempt();
+    let answer = late_while_held(h, &desk, Some(named)).await;
+    assert_failed(answer, ErrorKind::Contention, Applied::Unknown);
+    let answer = other.front.forget(&key("k"), &alone("worker"), named).await;
+    assert!(!answer.expect("forget answers").released);
+    assert!(desk.release(&held).await.released);
+    desk.hand.deliver();
+    desk.hand.seen("the late one arrives", |tally| tally.done == 1).await;
+    assert_eq!(desk.inspect(&key("k")).await, None);
+    assert_invalid(desk.acquire_as(&key("k"), &alone("worker"), named).await, "attempt_id");
+}
+
 /// Acquires a held lock; the first shot is under way for so long that its outcome is unknown.
 async fn late_while_held<H: ServiceHarness>(
     h: &H,

@@ -61,11 +61,34 @@ pub(crate) fn unasked() -> Router {
 }
 
 pub(crate) async fn send(router: &Router, request: Request<Body>) -> Answer {
+    let answer = load(router, request).await;
+    let body = match answer.text.as_str() {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap(),
+    };
+    Answer { status: answer.status, headers: answer.headers, body }
+}
+
+/// An answer that is no JSON.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+pub(crate) async fn load(router: &Router, request: Request<Body>) -> Loaded {
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.unwrap();
-    let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
-    Answer { status: parts.status, headers: parts.headers, body }
+    // Pictures are not looked at.
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Loaded { status: parts.status, headers: parts.headers, text }
+}
+
+/// Loads as a browser does.
+pub(crate) async fn browse(router: &Router, path: &str) -> Loaded {
+    load(router, request(Method::GET, path, Body::empty())).await
 }
 
 pub(crate) fn request(method: Method, path: &str, body: impl Into<Body>) -> Request<Body> {

@@ -1,5 +1,7 @@
 //! Every failure as an RFC 9457 problem document (C2, C3).
 
+pub(crate) mod kind;
+
 use core::error::Error;
 use std::borrow::Cow;
 
@@ -7,9 +9,10 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use dlock_domain::{Applied, ErrorKind, LockError};
+use dlock_domain::{Applied, ErrorKind, FencingToken, LockError};
 use serde::Serialize;
 
+use self::kind::Kind;
 use crate::{info::InfoBody, reply};
 
 /// A failure on its way to a client.
@@ -28,19 +31,15 @@ struct Inner {
     limit: Option<&'static str>,
     invariant: Option<&'static str>,
     holder: Option<Option<InfoBody>>,
+    current_token: Option<Option<u64>>,
 }
 
 impl Problem {
-    fn new(
-        status: StatusCode,
-        kind: &'static str,
-        title: &'static str,
-        detail: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
-            status,
-            kind,
-            title,
+            status: kind.status,
+            kind: kind.name,
+            title: kind.title,
             detail: detail.into(),
             retryable: false,
             applied: Some(Applied::No),
@@ -48,25 +47,32 @@ impl Problem {
             limit: None,
             invariant: None,
             holder: None,
+            current_token: None,
         }))
     }
 
     /// Somebody else has the lock. Not `retryable`: that word is for failures, and this is an
     /// answer; whether to ask again is the caller's to decide.
     pub(crate) fn not_granted(holder: Option<InfoBody>) -> Self {
-        let mut problem = Self::new(
-            StatusCode::CONFLICT,
-            "not-granted",
-            "Not granted",
-            "somebody else holds the lock",
-        );
+        let mut problem = Self::new(kind::NOT_GRANTED, "somebody else holds the lock");
         problem.0.holder = Some(holder);
+        problem
+    }
+
+    /// A conditional revoke that met another grant, or none. An answer as well.
+    pub(crate) fn token_mismatch(current: Option<FencingToken>) -> Self {
+        let detail = match current {
+            Some(_) => "the lock is held under another token than expected_token",
+            None => "nobody holds the lock",
+        };
+        let mut problem = Self::new(kind::TOKEN_MISMATCH, detail);
+        problem.0.current_token = Some(current.map(FencingToken::get));
         problem
     }
 
     /// A look at a lock that nobody holds.
     pub(crate) fn not_held() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-held", "Not held", "nobody holds the lock").of_read()
+        Self::new(kind::NOT_HELD, "nobody holds the lock").of_read()
     }
 
     /// A field whose name is only known at run time.
@@ -81,88 +87,68 @@ impl Problem {
 
     /// JSON that is no object of ours.
     pub(crate) fn misshapen(detail: Cow<'static, str>) -> Self {
-        let kind = ErrorKind::InvalidArgument { field: "" };
-        Self::new(status(kind), kind.name(), title(kind), detail)
+        Self::new(kind::INVALID_ARGUMENT, detail)
     }
 
     /// A body that is not JSON.
     pub(crate) fn malformed_body(detail: Cow<'static, str>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed-body", "Malformed body", detail)
+        Self::new(kind::MALFORMED_BODY, detail)
     }
 
     /// A query string that cannot be decoded.
     pub(crate) fn malformed_query(detail: &'static str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed-query", "Malformed query", detail)
+        Self::new(kind::MALFORMED_QUERY, detail)
     }
 
     /// A request without one host.
     pub(crate) fn malformed_host(detail: &'static str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed-host", "Malformed host", detail)
+        Self::new(kind::MALFORMED_HOST, detail)
     }
 
     /// A host that this server does not answer for.
     pub(crate) fn misdirected() -> Self {
-        Self::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            "misdirected",
-            "Misdirected request",
-            "this server answers only for loopback addresses",
-        )
+        Self::new(kind::MISDIRECTED, "this server answers only for loopback addresses")
     }
 
     /// A body of another type.
     pub(crate) fn wrong_type(detail: &'static str) -> Self {
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        Self::new(status, "unsupported-media-type", "Unsupported media type", detail)
+        Self::new(kind::WRONG_TYPE, detail)
     }
 
     /// A body over the limit, in bytes.
     pub(crate) fn too_large(limit: usize) -> Self {
-        let mut problem = Self::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body-too-large",
-            "Body too large",
-            format!("the body must be at most {limit} bytes"),
-        );
+        let detail = format!("the body must be at most {limit} bytes");
+        let mut problem = Self::new(kind::TOO_LARGE, detail);
         problem.0.limit = Some("http.max_body");
         problem
     }
 
     /// A body that does not come.
     pub(crate) fn too_slow() -> Self {
-        let mut problem = Self::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "request-timeout",
-            "Request time-out",
-            "the body did not arrive in time",
-        );
+        let mut problem = Self::new(kind::TOO_SLOW, "the body did not arrive in time");
         problem.0.retryable = true;
         problem
     }
 
     /// A path without a route.
     pub(crate) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", "there is no such route")
+        Self::new(kind::NOT_FOUND, "there is no such route")
+    }
+
+    /// A server that was given no metrics.
+    pub(crate) fn no_metrics() -> Self {
+        Self::new(kind::NOT_FOUND, "this server keeps no metrics").of_read()
     }
 
     /// A route without this method; the router adds `Allow`.
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            "Method not allowed",
-            "this route does not have that method",
-        )
+        Self::new(kind::METHOD_NOT_ALLOWED, "this route does not have that method")
     }
 
     /// A mistake of ours. What was asked for may have been done.
     pub(crate) fn panicked() -> Self {
-        let mut problem = Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "Internal error",
-            "the server made a mistake; its log says more",
-        );
+        let detail = "the server made a mistake; its log says more";
+        let mut problem = Self::new(kind::INTERNAL, detail);
         problem.0.applied = Some(Applied::Unknown);
         problem
     }
@@ -197,8 +183,7 @@ impl From<LockError> for Problem {
     fn from(error: LockError) -> Self {
         log(&error);
         let kind = error.kind();
-        let mut problem =
-            Self::new(status(kind), kind.name(), title(kind), error.detail().to_owned());
+        let mut problem = Self::new(kind::of(kind), error.detail().to_owned());
         problem.0.retryable = error.is_transient();
         problem.0.applied = Some(error.applied());
         match kind {
@@ -208,36 +193,6 @@ impl From<LockError> for Problem {
             _ => {}
         }
         problem
-    }
-}
-
-/// The table of C2.
-const fn status(kind: ErrorKind) -> StatusCode {
-    match kind {
-        ErrorKind::Contention | ErrorKind::NotLeader | ErrorKind::Draining => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        ErrorKind::LockLost | ErrorKind::SessionExpired => StatusCode::GONE,
-        ErrorKind::InvalidArgument { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorKind::Limit { .. } => StatusCode::TOO_MANY_REQUESTS,
-        ErrorKind::Denied => StatusCode::FORBIDDEN,
-        ErrorKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
-        ErrorKind::InvariantViolated(_) => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
-const fn title(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Contention => "Not now",
-        ErrorKind::NotLeader => "The store has no leader",
-        ErrorKind::Draining => "This server is shutting down",
-        ErrorKind::LockLost => "The lock is lost",
-        ErrorKind::SessionExpired => "The session has expired",
-        ErrorKind::InvalidArgument { .. } => "Invalid argument",
-        ErrorKind::Limit { .. } => "A limit is reached",
-        ErrorKind::Denied => "Denied",
-        ErrorKind::Unsupported => "The store cannot do that",
-        ErrorKind::InvariantViolated(_) => "A promise does not hold",
     }
 }
 
@@ -274,6 +229,8 @@ struct Document<'a> {
     invariant: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<&'a Option<InfoBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_token: Option<Option<u64>>,
 }
 
 impl IntoResponse for Problem {
@@ -293,6 +250,7 @@ impl IntoResponse for Problem {
             limit: inner.limit,
             invariant: inner.invariant,
             holder: inner.holder.as_ref(),
+            current_token: inner.current_token,
         };
         let mut response = reply::typed(inner.status, "application/problem+json", &document);
         let headers = response.headers_mut();
