@@ -24,6 +24,7 @@ pub struct Brings {
 pub const BRINGS: &[Brings] = &[
     Brings { feature: "embedded", crates: &["libsqlite3-sys", "diesel"] },
     Brings { feature: "server", crates: &["axum", "hyper"] },
+    Brings { feature: "client", crates: &["reqwest", "rustls", "hyper"] },
     // tonic, below etcd-client, is built on hyper and axum.
     Brings { feature: "etcd", crates: &["etcd-client", "tonic", "axum", "hyper"] },
     Brings { feature: "postgres", crates: &["diesel-async", "tokio-postgres", "diesel"] },

@@ -31,6 +31,8 @@ const QUEUE: usize = 16_384;
 /// Operations of one transaction at the most: bounds what a crash undoes and how long one holds
 /// the file.
 const GROUP: usize = 512;
+/// How many operations a commit served (C4): its buckets and help stand in the application's table.
+const BATCH_SIZE: &str = "dlock_store_batch_size";
 
 /// What a connection's transactions may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,6 +276,10 @@ fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
             let operations = u64::try_from(group.len()).unwrap_or(u64::MAX);
             setup.counters.commits.fetch_add(1, Ordering::Relaxed);
             setup.counters.operations.fetch_add(operations, Ordering::Relaxed);
+            if setup.mode == Mode::Write {
+                let size = u32::try_from(group.len()).unwrap_or(u32::MAX);
+                metrics::histogram!(BATCH_SIZE, "backend" => "embedded").record(size);
+            }
             group.into_iter().for_each(|job| job.answer(None));
         }
         Err((error, stage)) if group.len() == 1 || stage == Stage::Commit => {

@@ -5,9 +5,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use dlock_domain::{LockError, LockName, OwnerId};
+use dlock_domain::{AttemptId, FencingToken, LockError, LockName, OwnerId, Reason, TokenFloor};
+
+use super::secret::{self, Secret};
 
 /// Fenced locks: a lock server, and commands that run only while a lock is held.
 #[derive(Debug, Parser)]
@@ -23,9 +26,33 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Run a command while holding a lock; without a server, in the embedded store.
     Run(Run),
+    /// Take a lock and print its token.
+    Acquire(Acquire),
+    /// Extend the lease behind a lock.
+    Renew(Renew),
+    /// Give a lock back.
+    Release(Release),
+    /// Show who holds a lock; exit 1 if nobody does.
+    Inspect(Inspect),
+    /// List what is held.
+    List(List),
+    /// Break a lock: its holder loses it, and its token floor rises.
+    Revoke(Revoke),
+    /// Open, keep or close a session: one lease for many locks.
+    #[command(subcommand)]
+    Session(Session),
+    /// Token floors.
+    #[command(subcommand)]
+    Floor(Floor),
+    /// Say whether the store answers.
+    Health(Health),
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print a shell's completions.
+    Completions(Completions),
+    /// Write the manual pages into a directory.
+    Man(Man),
     /// Own the processes of a command (started by `run` only).
     #[command(hide = true)]
     Supervise(Supervise),
@@ -39,7 +66,7 @@ pub(crate) enum ConfigCommand {
     Check(ConfigFile),
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ConfigFile {
     /// The configuration file (TOML) [default: $DLOCK_CONFIG, else none].
     #[arg(long, value_name = "FILE")]
@@ -72,19 +99,37 @@ pub(crate) struct Serve {
     pub(crate) drain: Option<String>,
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Run {
+/// Where the locks live, and how to say it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Place {
     #[command(flatten)]
     pub(crate) file: ConfigFile,
-    /// The lock's name.
-    #[arg(value_parser = name)]
-    pub(crate) name: LockName,
+    /// The server to speak to, or several, separated by commas [default: $DLOCK_SERVER, else the
+    /// embedded store].
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    pub(crate) server: Option<String>,
+    /// Where the embedded store lives [default: $DLOCK_EMBEDDED_PATH, else /var/lib/dlock for
+    /// root, $XDG_STATE_HOME/dlock for others].
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data_dir: Option<String>,
     /// The lock's namespace [default: default].
     #[arg(long)]
     pub(crate) namespace: Option<String>,
+    /// Print what HTTP would answer.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The lock's name.
+    #[arg(value_parser = name)]
+    pub(crate) name: LockName,
     /// How long to wait for the lock, at most 1h.
     #[arg(long, default_value = "1h", value_parser = super::duration::wait, value_name = "DURATION")]
-    pub(crate) wait: std::time::Duration,
+    pub(crate) wait: Duration,
     /// Do not wait: exit 75 if somebody holds the lock.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
@@ -94,16 +139,173 @@ pub(crate) struct Run {
     /// Who holds it, for people [default: user@host:pid].
     #[arg(long, value_parser = owner)]
     pub(crate) owner: Option<OwnerId>,
-    /// Where the embedded store lives [default: /var/lib/dlock for root, else
-    /// $XDG_STATE_HOME/dlock].
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data_dir: Option<String>,
     /// The exit code when the lock is not granted in time.
     #[arg(long, default_value_t = crate::run::exit::NOT_GRANTED, value_name = "CODE")]
     pub(crate) conflict_exit_code: u8,
     /// The command, after `--`.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Acquire {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The lock's name.
+    #[arg(value_parser = name)]
+    pub(crate) name: LockName,
+    /// How long to wait for the lock, at most 1h.
+    #[arg(long, default_value = "0s", value_parser = super::duration::wait, value_name = "DURATION")]
+    pub(crate) wait: Duration,
+    /// How long the lock lives without being renewed [default: 30s].
+    #[arg(long, value_name = "DURATION", conflicts_with = "session")]
+    pub(crate) ttl: Option<String>,
+    /// Who holds it, for people [default: user@host:pid].
+    #[arg(long, value_parser = owner, conflicts_with = "session")]
+    pub(crate) owner: Option<OwnerId>,
+    /// The session to hold it with; `-` reads it from standard input.
+    #[arg(long, value_parser = secret::parse, value_name = "ID")]
+    pub(crate) session: Option<Secret>,
+    /// The attempt's id, to be able to repeat it.
+    #[arg(long, value_parser = attempt, value_name = "ID")]
+    pub(crate) attempt: Option<AttemptId>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Renew {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The lock's name.
+    #[arg(value_parser = name)]
+    pub(crate) name: LockName,
+    /// The grant's token.
+    #[arg(long, value_parser = token)]
+    pub(crate) token: FencingToken,
+    /// The grant's session; `-` reads it from standard input.
+    #[arg(long, value_parser = secret::parse, value_name = "ID")]
+    pub(crate) session: Secret,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Release {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The lock's name.
+    #[arg(value_parser = name)]
+    pub(crate) name: LockName,
+    /// The grant's token.
+    #[arg(long, value_parser = token, required_unless_present = "attempt")]
+    pub(crate) token: Option<FencingToken>,
+    /// Settle this attempt instead, whatever became of it.
+    #[arg(long, value_parser = attempt, value_name = "ID", conflicts_with = "token")]
+    pub(crate) attempt: Option<AttemptId>,
+    /// The grant's session; `-` reads it from standard input.
+    #[arg(long, value_parser = secret::parse, value_name = "ID")]
+    pub(crate) session: Secret,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The lock's name.
+    #[arg(value_parser = name)]
+    pub(crate) name: LockName,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Only names that begin with this.
+    #[arg(long, default_value = "")]
+    pub(crate) prefix: String,
+    /// At most so many.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) limit: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Revoke {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The lock's name.
+    #[arg(value_parser = name)]
+    pub(crate) name: LockName,
+    /// Why.
+    #[arg(long, value_parser = reason)]
+    pub(crate) reason: Reason,
+    /// Who does it [default: user@host:pid].
+    #[arg(long, value_parser = owner)]
+    pub(crate) actor: Option<OwnerId>,
+    /// Only if this is the live grant's token.
+    #[arg(long, value_parser = token)]
+    pub(crate) expected_token: Option<FencingToken>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// Open a session and print its id, which is a secret.
+    Open(SessionOpen),
+    /// Extend a session's lease.
+    Keep(SessionId),
+    /// End a session and free all its locks.
+    Close(SessionId),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionOpen {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// How long it lives without being kept [default: 30s].
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) ttl: Option<String>,
+    /// Whose it is, for people [default: user@host:pid].
+    #[arg(long, value_parser = owner)]
+    pub(crate) owner: Option<OwnerId>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionId {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The session's id; `-` reads it from standard input.
+    #[arg(value_parser = secret::parse, value_name = "ID")]
+    pub(crate) session: Secret,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Floor {
+    /// After a restore: make every later token of a namespace greater than this, and end its live
+    /// grants.
+    Raise(FloorRaise),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FloorRaise {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// What every later token must exceed.
+    #[arg(value_parser = floor, value_name = "AT_LEAST")]
+    pub(crate) at_least: TokenFloor,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Health {
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// For which shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// Where to write the pages.
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -124,6 +326,28 @@ fn name(text: &str) -> Result<LockName, String> {
 
 fn owner(text: &str) -> Result<OwnerId, String> {
     OwnerId::new(text).map_err(|error| plain(&error))
+}
+
+fn reason(text: &str) -> Result<Reason, String> {
+    Reason::new(text).map_err(|error| plain(&error))
+}
+
+fn attempt(text: &str) -> Result<AttemptId, String> {
+    AttemptId::parse(text).map_err(|error| plain(&error))
+}
+
+/// A number in digits alone.
+fn number(text: &str) -> Result<u64, String> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten().ok_or_else(|| "must be a whole number".to_owned())
+}
+
+fn token(text: &str) -> Result<FencingToken, String> {
+    FencingToken::from_user(number(text)?).map_err(|error| plain(&error))
+}
+
+fn floor(text: &str) -> Result<TokenFloor, String> {
+    TokenFloor::new(number(text)?).map_err(|error| plain(&error))
 }
 
 #[cfg(test)]

@@ -1,26 +1,34 @@
-//! The command line (C3): `serve`, `run`, `config`, and the supervisor that `run` starts.
+//! The command line (C3).
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `args` | every command's options, parsed into values that cannot be wrong |
 //! | `duration`, `place`, `owner` | durations; where data lives; who we say we are |
 //! | `loaded` | the configuration, as every command loads it first |
-//! | `serve`, `run`, `config` | the commands |
+//! | `target` | where a command's locks live: at a server, or in the embedded store |
+//! | `serve`, `run`, `locks`, `operate`, `config` | the commands |
+//! | `answer` | tables for people, or JSON |
+//! | `secret` | a session's id on the command line |
 //! | `stores` | stores as configured |
 //! | `logs` | log lines: JSON off a terminal |
 //!
 //! Exit codes are in [`crate::run::exit`]: bad usage is 64, help and version are 0.
 
+mod answer;
 mod args;
 mod config;
 mod duration;
 mod loaded;
+mod locks;
 mod logs;
+mod operate;
 mod owner;
 mod place;
 mod run;
+mod secret;
 mod serve;
 mod stores;
+mod target;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -41,9 +49,25 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 });
         }
     };
-    ExitCode::from(match args.command {
+    if let Command::Supervise(options) = &args.command {
         // First of all: it must run before any other thread begins.
-        Command::Supervise(options) => supervisor::main(options.control_fd, &options.command),
+        return ExitCode::from(supervisor::main(options.control_fd, &options.command));
+    }
+    // The one provider of the whole process; an error says that there is one already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    ExitCode::from(match args.command {
+        Command::Supervise(_) => exit::USAGE,
+        Command::Acquire(options) => locks::acquire(&options),
+        Command::Renew(options) => locks::renew(&options),
+        Command::Release(options) => locks::release(&options),
+        Command::Inspect(options) => locks::inspect(&options),
+        Command::List(options) => locks::list(&options),
+        Command::Revoke(options) => locks::revoke(&options),
+        Command::Session(command) => operate::session(&command),
+        Command::Floor(command) => operate::floor(&command),
+        Command::Health(options) => operate::health(&options),
+        Command::Completions(options) => operate::completions(&options),
+        Command::Man(options) => operate::man(&options),
         Command::Config(command) => config::main(&command),
         Command::Run(options) => run::main(options),
         Command::Serve(options) => serve::main(options),

@@ -87,7 +87,8 @@ impl LockBuilder {
     /// # Errors
     /// [`AcquireError::NotGranted`] if somebody else has it for the whole wait;
     /// [`AcquireError::Failed`] otherwise, with `InvalidArgument` for a value that is none and
-    /// `LockLost` for a grant whose lease had ended by the time it arrived.
+    /// `LockLost` for a grant whose lease had ended by the time it arrived, and `Limit` while
+    /// 10,000 attempts that were given up are still being settled.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -100,7 +101,7 @@ impl LockBuilder {
         let (by, ttl, hold) = self.holder.checked()?;
         let shared = self.shared;
         // Before the first await: whatever happens from here on, somebody sees to the attempt.
-        let pending = Pending::new(shared.clone(), Handle::current(), key, by, ttl, hold);
+        let pending = Pending::new(shared.clone(), Handle::current(), key, by, ttl, hold)?;
         let request = AcquireRequest { max_wait: self.wait, ..pending.request() };
         match shared.service.acquire(request).await {
             Ok(Acquired::Granted(handle)) => Ok(pending.granted(handle)?),

@@ -145,8 +145,10 @@ impl LockGuard {
         grant.map(|grant| grant.deadline)
     }
 
+    /// The loss, if it is lost now, whether that was told already or not.
     pub(super) fn known_loss(&self) -> Option<Loss> {
-        self.loss.borrow().clone()
+        let told = self.loss.borrow().clone();
+        told.or_else(|| self.view.deadline().err().map(|reason| self.view.loss(reason)))
     }
 
     pub(super) const fn danger(&self) -> &CancellationToken {

@@ -1,6 +1,10 @@
 //! Where locks come from.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use dlock_domain::{FencingToken, Namespace, OwnerId, Result, Ttl};
 use dlock_ports::{Clock, Entropy, LockService};
@@ -27,6 +31,8 @@ pub(super) struct Shared {
     pub(super) entropy: Arc<dyn Entropy>,
     /// What drops left behind, and guarded work.
     pub(super) tasks: TaskTracker,
+    /// How many attempts of unknown outcome are being settled.
+    pub(super) unsettled: Arc<AtomicUsize>,
 }
 
 #[derive(Clone)]
@@ -186,7 +192,7 @@ impl Shared {
         let tasks = TaskTracker::new();
         // Closed from the start: waiting for it then means waiting until nothing is under way.
         tasks.close();
-        Self { service, clock, entropy, tasks }
+        Self { service, clock, entropy, tasks, unsettled: Arc::default() }
     }
 }
 

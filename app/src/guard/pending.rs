@@ -1,6 +1,12 @@
 //! An acquire under way, and what becomes of it when nobody waits any more.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use dlock_domain::{AttemptId, LockError, LockHandle, LockKey, Result, Session, Ttl};
 use dlock_ports::{AcquireRequest, SessionRef};
@@ -16,6 +22,10 @@ use crate::keeper::Expected;
 
 /// How long an attempt is settled at least, if the store does not answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many attempts may be unsettled at once, as in a service: beyond it nothing new is asked, so
+/// that a store that does not answer cannot fill the memory (INV-10).
+const MOST: usize = 10_000;
 
 /// An attempt whose outcome is open. Dropped like that, it is settled for good in the background:
 /// afterwards it holds nothing and can never be granted (INV-09, traps 12 and 13).
@@ -41,10 +51,16 @@ impl Pending {
         by: SessionRef,
         ttl: Ttl,
         hold: Option<Arc<Hold>>,
-    ) -> Self {
+    ) -> Result<Self> {
+        if shared.unsettled.load(Ordering::Acquire) >= MOST {
+            return Err(LockError::limit(
+                "lock.max_unsettled",
+                "too many attempts of unknown outcome are being settled",
+            ));
+        }
         let attempt = AttemptId::from_bits(shared.entropy.bits());
         let expected = hold.as_ref().and_then(|hold| hold.expect(attempt));
-        Self { shared, runtime, key, by, ttl, attempt, hold, expected, open: true }
+        Ok(Self { shared, runtime, key, by, ttl, attempt, hold, expected, open: true })
     }
 
     /// What to ask; it is named, so that it can be settled whoever serves it.
@@ -98,7 +114,9 @@ impl Drop for Pending {
         }
         let (shared, key, by) = (self.shared.clone(), self.key.clone(), self.by.clone());
         let (attempt, expected, ttl) = (self.attempt, self.expected.take(), self.ttl);
+        let counted = Counted::new(&self.shared.unsettled);
         let settle = async move {
+            let _counted = counted;
             let until = shared.clock.now().after(PATIENCE.max(ttl.as_duration()));
             let forget = || shared.service.forget(&key, &by, attempt);
             let outcome = repeat(&shared, ttl, until, forget, |said| match said {
@@ -113,5 +131,21 @@ impl Drop for Pending {
             drop(expected);
         };
         self.shared.tasks.spawn_on(settle, &self.runtime);
+    }
+}
+
+/// One of the unsettled, for as long as it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

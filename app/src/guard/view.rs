@@ -77,6 +77,10 @@ impl View {
 
     fn end(&self, reason: LossReason, danger: &CancellationToken) -> Loss {
         danger.cancel();
+        self.loss(reason)
+    }
+
+    pub(super) fn loss(&self, reason: LossReason) -> Loss {
         Loss { key: self.key.clone(), token: self.token, reason }
     }
 }

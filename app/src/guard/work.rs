@@ -89,8 +89,9 @@ async fn conduct<T>(
             task.await
         }
     };
-    let told = guard.danger().is_cancelled();
     let loss = guard.known_loss();
+    // A deadline that passed before anybody could tell counts as told.
+    let told = loss.is_some() || guard.danger().is_cancelled();
     Ended { work, told, loss, release: guard.release().await }
 }
 

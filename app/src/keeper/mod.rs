@@ -210,13 +210,14 @@ impl Shared {
         });
         drop(books);
         for Loss { key, token, reason } in losses {
+            // The holder's own line: a warning here, where somebody has to stop working.
             tracing::warn!(
+                event = "lock_lost",
                 namespace = %key.namespace(),
                 key = %key.name(),
                 owner = self.owner,
                 token = token.get(),
                 %reason,
-                "lock_lost"
             );
         }
     }

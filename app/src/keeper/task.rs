@@ -81,11 +81,8 @@ impl Shared {
             }
             // Whatever else it says, it does not say that the session is gone (INV-07).
             Some(Err(error)) => {
-                if let ErrorKind::InvariantViolated(invariant) = error.kind() {
-                    tracing::error!(%invariant, %error, "lock_incident");
-                } else {
-                    tracing::debug!(%error, "a keep-alive failed");
-                }
+                // An incident is reported by the service that met it, once.
+                tracing::debug!(%error, "a keep-alive failed");
                 self.books().plan.failed(now, random);
             }
             None => {
@@ -112,8 +109,10 @@ impl Shared {
             let session = SessionRef::Id(self.session);
             match self.service.forget(&stray.key, &session, stray.attempt).await {
                 Ok(_) => tracing::info!(
+                    event = "lock_released",
                     namespace = %stray.key.namespace(),
                     key = %stray.key.name(),
+                    owner = self.owner,
                     token = stray.token.get(),
                     "a stray grant was released"
                 ),

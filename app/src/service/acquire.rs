@@ -21,9 +21,11 @@ use dlock_ports::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::core::{Core, note};
+use super::core::{Core, owner_of};
 use super::line::Place;
 use super::settle::{Loose, Unclaimed};
+use crate::telemetry::outcome::WaitOutcome;
+use crate::telemetry::{events, table, took};
 
 /// No shot but the first starts this close to the end of a wait: its answer would come too late
 /// for a caller whose own time-out is the same (C07).
@@ -46,9 +48,6 @@ pub(crate) async fn acquire(core: &Arc<Core>, request: AcquireRequest) -> Result
     let task_core = Arc::clone(core);
     core.spawn(async move {
         let outcome = Acquisition::new(task_core, request, gone).run().await;
-        if let Err(error) = &outcome {
-            note(error);
-        }
         // If nobody is there any more the outcome is dropped, and an unclaimed grant with it.
         let _ = reply.send(outcome);
     });
@@ -181,7 +180,7 @@ impl Acquisition {
         loop {
             match self.core.backend.sessions.look(&id, self.core.budget()).await {
                 Ok(Some((session, _))) => return Ok(Holder::Session(session)),
-                Ok(None) => return Err(LockError::session_expired()),
+                Ok(None) => return Err(self.core.session_gone(&id)),
                 Err(error) if error.is_transient() && self.waits => {
                     if matches!(self.pause(failures).await?, Next::TimeUp) {
                         return Err(error);
@@ -204,7 +203,7 @@ impl Acquisition {
     }
 
     async fn granted(&self, handle: LockHandle) -> Result<Outcome> {
-        self.core.memory.granted(&handle, self.attempt);
+        self.core.saw_granted(&handle, self.attempt);
         if self.core.draining.is_cancelled() {
             // Granted while the end began: nothing is granted after that (trap 42). Released before
             // the answer, so that the caller finds the lock free elsewhere; but a caller who can
@@ -215,11 +214,37 @@ impl Acquisition {
             self.core.release_loose(Loose::Grant(handle.key, handle.token)).await;
             return Err(Core::draining_error());
         }
+        events::lock_acquired(&handle);
         Ok(Outcome::Granted(Unclaimed::new(&self.core, handle, self.repeatable)))
     }
 
     /// Waits, after a shot that met `observed`, until another shot is worth while.
     async fn wait(&self, place: &Place, observed: &Observed, holder: &mut Holder) -> Result<Next> {
+        let began = self.core.clock.now();
+        let ended = self.wait_from(began, place, observed, holder).await;
+        self.waited(
+            began,
+            match ended {
+                Ok(Next::Shoot) => WaitOutcome::Released,
+                Ok(Next::TimeUp) => WaitOutcome::Deadline,
+                Err(_) => WaitOutcome::Interrupted,
+            },
+        );
+        ended
+    }
+
+    fn waited(&self, began: Moment, how: WaitOutcome) {
+        let time = self.core.clock.now().since(began);
+        took(table::WAIT, self.core.backend.locks.backend_id(), how.word(), time);
+    }
+
+    async fn wait_from(
+        &self,
+        began: Moment,
+        place: &Place,
+        observed: &Observed,
+        holder: &mut Holder,
+    ) -> Result<Next> {
         let third = ttl_of(holder).as_duration() / 3;
         let mut waiter = self.core.backend.waiter.clone();
         let mut polls = 0;
@@ -259,7 +284,8 @@ impl Acquisition {
                 end = hint => match end {
                     WaitEnd::Released => return self.shoot().await,
                     WaitEnd::Fallback => {
-                        tracing::debug!(event = "wait_fallback", "the store cannot tell: polling");
+                        self.waited(began, WaitOutcome::Fallback);
+                        events::wait_fallback(&self.key, owner_of(holder));
                         waiter = None;
                     }
                     WaitEnd::Deadline => {
@@ -318,7 +344,7 @@ impl Acquisition {
         let Holder::Session(session) = holder else { return Ok(()) };
         match self.core.backend.sessions.look(&session.id, self.core.budget()).await {
             Ok(Some((seen, _))) => *session = seen,
-            Ok(None) => return Err(LockError::session_expired()),
+            Ok(None) => return Err(self.core.session_gone(&session.id)),
             Err(error) => tracing::debug!(%error, "a waiter's session could not be looked at"),
         }
         Ok(())
@@ -344,7 +370,7 @@ impl Acquisition {
             self.core.backend.sessions.forget(&self.key, &holder, self.attempt, self.core.budget());
         match forget.await {
             Ok(ended) => {
-                self.core.memory.settled(self.attempt);
+                self.core.saw_settled(&self.key, owner_of(&holder), self.attempt, ended);
                 if ended {
                     self.core.lines.released(&self.key);
                 }

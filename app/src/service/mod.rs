@@ -6,6 +6,7 @@
 //! | `queue`, `line` | local waiters in order per key: the pure machine, and its bells |
 //! | `settle` | seeing to its end what nobody waits for any more |
 //! | `memory` | what a server remembers: whose token, which attempts; bounded |
+//! | `tally` | what it granted and has not seen end, for gauges and log lines; bounded |
 //! | `core` | what the calls share |
 //! | `reaper` | clearing ended leases away |
 //!
@@ -20,6 +21,7 @@ mod memory;
 mod queue;
 mod reaper;
 mod settle;
+mod tally;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,9 +42,12 @@ use tokio_util::task::TaskTracker;
 pub use config::ServiceConfig;
 
 use self::core::Core;
+pub(crate) use self::core::owner_of;
+use crate::telemetry::{events, store};
 use line::Lines;
 use memory::Memory;
 use settle::Unsettled;
+use tally::Tally;
 
 /// The service. Dropping it stops its background work; [`shutdown`](Self::shutdown) also waits for
 /// what is under way.
@@ -62,12 +67,13 @@ impl Service {
         let core = Arc::new(Core {
             lines: Arc::new(Lines::new(config.max_waiters, config.max_waiters_per_lock)),
             memory: Memory::new(),
+            tally: Tally::new(),
             unsettled: Unsettled::default(),
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             runtime: Handle::current(),
-            backend,
+            backend: store::counted(backend),
             clock,
             entropy,
             config,
@@ -110,6 +116,20 @@ impl Service {
             unsettled: self.core.unsettled.count(),
             tasks: self.core.tasks.len(),
         }
+    }
+
+    /// What this server granted and has not seen end, now. It looks at all of it.
+    #[must_use]
+    pub fn gauges(&self) -> Gauges {
+        self.core.tally.sweep(self.core.clock.now());
+        let (held, sessions) = self.core.tally.counts();
+        Gauges { held, waiters: self.load().waiting, sessions }
+    }
+
+    /// The store's name: the label `backend` of metrics.
+    #[must_use]
+    pub fn backend_id(&self) -> &'static str {
+        self.core.backend.locks.backend_id()
     }
 
     /// A real transaction on the store, within the call budget: what readiness means.
@@ -182,38 +202,61 @@ pub struct Load {
     pub tasks: usize,
 }
 
+/// What a service granted and has not seen end (C4): what it has seen, not what the store holds. A
+/// lease that passed without being extended at this server has ended, as far as it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauges {
+    /// Locks that it granted; at most 1,000,000 are counted.
+    pub held: usize,
+    /// Calls that wait for a lock.
+    pub waiters: usize,
+    /// Sessions that it opened, those of single locks left out; at most 1,000,000 are counted.
+    pub sessions: usize,
+}
+
 #[async_trait]
 impl LockService for Service {
     async fn open_session(&self, owner: OwnerId, ttl: Ttl) -> Result<Session> {
         self.admit()?;
         let core = Arc::clone(&self.core);
-        let open = async move { core.backend.sessions.open(owner, ttl, None, core.budget()).await };
-        let session = self.core.run(open).await?;
-        tracing::debug!(event = "session_opened", owner = %session.owner);
-        Ok(session)
+        let open = async move {
+            let session = core.backend.sessions.open(owner, ttl, None, core.budget()).await?;
+            core.tally.opened(&session);
+            events::session_opened(&session);
+            Ok(session)
+        };
+        self.core.run(open).await
     }
 
     async fn keep_session(&self, id: &SessionId, held: &[(LockKey, FencingToken)]) -> Result<Kept> {
         let (core, id, held) = (Arc::clone(&self.core), *id, held.to_vec());
-        let keep = async move { core.backend.sessions.keep_alive(&id, &held, core.budget()).await };
-        self.core.run(keep).await?.ok_or_else(LockError::session_expired)
+        let keep = async move {
+            let kept = core.backend.sessions.keep_alive(&id, &held, core.budget()).await?;
+            let Some(kept) = kept else { return Err(core.session_gone(&id)) };
+            core.tally.extended(&id, kept.session.client_deadline, kept.session.ttl);
+            for (key, token) in &kept.lost {
+                core.saw_lost(key, *token);
+            }
+            Ok(kept)
+        };
+        self.core.run(keep).await
     }
 
     async fn look_session(&self, id: &SessionId) -> Result<(Session, Vec<HeldGrant>)> {
         let looked = self.core.backend.sessions.look(id, self.core.budget()).await?;
-        looked.ok_or_else(LockError::session_expired)
+        looked.ok_or_else(|| self.core.session_gone(id))
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<bool> {
         let (core, id) = (Arc::clone(&self.core), *id);
         let close = async move {
             let closed = core.backend.sessions.close(&id, core.budget()).await?;
+            let owner = core.tally.session_ended(&id);
+            events::session_closed(owner.as_ref(), closed);
             core.lines.released_many();
             Ok(closed)
         };
-        let closed = self.core.run(close).await?;
-        tracing::debug!(event = "session_closed", closed);
-        Ok(closed)
+        self.core.run(close).await
     }
 
     async fn try_acquire(&self, request: AcquireRequest) -> Result<Acquired> {
@@ -221,17 +264,7 @@ impl LockService for Service {
     }
 
     async fn acquire(&self, request: AcquireRequest) -> Result<Acquired> {
-        let acquired = acquire::acquire(&self.core, request).await?;
-        if let Acquired::Granted(handle) = &acquired {
-            tracing::debug!(
-                event = "lock_acquired",
-                namespace = %handle.key.namespace(),
-                key = %handle.key.name(),
-                owner = %handle.owner,
-                token = %handle.token,
-            );
-        }
-        Ok(acquired)
+        acquire::acquire(&self.core, request).await
     }
 
     async fn renew(
@@ -242,21 +275,22 @@ impl LockService for Service {
     ) -> Result<LockHandle> {
         self.check_session(key, token, *session).await?;
         let (core, lock) = (Arc::clone(&self.core), key.clone());
-        let extend = async move { core.backend.locks.extend(&lock, token, core.budget()).await };
+        let extend = async move {
+            let extended = core.backend.locks.extend(&lock, token, core.budget()).await?;
+            match &extended {
+                Some(handle) => {
+                    core.tally.extended(&handle.session, handle.client_deadline, handle.ttl);
+                }
+                None => core.saw_lost(&lock, token),
+            }
+            Ok(extended)
+        };
         match self.core.run(extend).await? {
             Some(handle) if handle.session == *session => Ok(handle),
             Some(_) => {
                 Err(LockError::new(ErrorKind::Denied, "the token belongs to another session"))
             }
-            None => {
-                tracing::info!(
-                    event = "lock_lost",
-                    namespace = %key.namespace(),
-                    key = %key.name(),
-                    %token,
-                );
-                Err(LockError::lost("the grant is not there"))
-            }
+            None => Err(LockError::lost("the grant is not there")),
         }
     }
 
@@ -270,6 +304,7 @@ impl LockService for Service {
         let (core, lock) = (Arc::clone(&self.core), key.clone());
         let delete = async move {
             let released = core.backend.locks.delete_if_owner(&lock, token, core.budget()).await?;
+            core.saw_release(&lock, token, released);
             if released {
                 core.memory.released(&lock, token);
                 core.lines.released(&lock);
@@ -277,13 +312,6 @@ impl LockService for Service {
             Ok(released)
         };
         let released = self.core.run(delete).await?;
-        tracing::debug!(
-            event = "lock_released",
-            namespace = %key.namespace(),
-            key = %key.name(),
-            %token,
-            released,
-        );
         Ok(Released { released, current: self.current(key, Some(*session)).await })
     }
 
@@ -299,6 +327,9 @@ impl LockService for Service {
             }
             SessionRef::Id(id) => {
                 let looked = self.core.backend.sessions.look(id, self.core.budget()).await?;
+                if looked.is_none() {
+                    self.core.tally.session_ended(id);
+                }
                 looked.map(|(session, _)| Holder::Session(session))
             }
         };
@@ -310,7 +341,7 @@ impl LockService for Service {
                 let forget = async move {
                     let sessions = &core.backend.sessions;
                     let ended = sessions.forget(&lock, &holder, attempt, core.budget()).await?;
-                    core.memory.settled(attempt);
+                    core.saw_settled(&lock, owner_of(&holder), attempt, ended);
                     if ended {
                         core.lines.released(&lock);
                     }
@@ -345,18 +376,20 @@ impl LockService for Service {
         let (core, lock, actor) = (Arc::clone(&self.core), key.clone(), request.actor.clone());
         let revoke = async move {
             let outcome = core.backend.locks.revoke(&lock, request, core.budget()).await?;
+            let owner = match outcome {
+                LockOutcome::Revoked { floor, .. } => core.tally.revoked(&lock, floor),
+                LockOutcome::Free { floor } => {
+                    // What was counted had ended before.
+                    core.tally.revoked(&lock, floor);
+                    None
+                }
+                LockOutcome::Mismatch { .. } => None,
+            };
+            events::lock_revoked(&lock, owner.as_ref(), &actor, &outcome);
             core.lines.released(&lock);
             Ok(outcome)
         };
-        let outcome = self.core.run(revoke).await?;
-        tracing::info!(
-            event = "lock_revoked",
-            namespace = %key.namespace(),
-            key = %key.name(),
-            %actor,
-            ?outcome,
-        );
-        Ok(outcome)
+        self.core.run(revoke).await
     }
 
     async fn raise_floor(&self, namespace: &Namespace, at_least: TokenFloor) -> Result<Raised> {
@@ -365,9 +398,10 @@ impl LockService for Service {
         })?;
         let (core, raised) = (Arc::clone(&self.core), namespace.clone());
         let raise = async move {
-            let raised = floors.raise(&raised, at_least, core.budget()).await?;
+            let answer = floors.raise(&raised, at_least, core.budget()).await?;
+            core.tally.floor_raised(&raised, answer.floor);
             core.lines.released_many();
-            Ok(raised)
+            Ok(answer)
         };
         self.core.run(raise).await
     }

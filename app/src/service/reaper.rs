@@ -1,5 +1,5 @@
 //! Clearing ended leases away, now and then. Nothing depends on it: whoever meets an ended lease
-//! ends it. It keeps the store small.
+//! ends it. It keeps the store small, and this server's count of what it holds.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ pub(crate) fn start(core: &Arc<Core>) {
                 () = task.stopping.cancelled() => return,
                 () = task.clock.sleep_until(at) => {}
             }
+            task.tally.sweep(task.clock.now());
             while !task.stopping.is_cancelled() {
                 match task.backend.locks.reap_expired(BATCH, task.budget()).await {
                     Ok(BATCH) => {}

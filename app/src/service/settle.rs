@@ -7,7 +7,7 @@ use std::time::Duration;
 use dlock_domain::{AttemptId, FencingToken, LockError, LockHandle, LockKey, Result};
 use dlock_ports::Holder;
 
-use super::core::Core;
+use super::core::{Core, owner_of};
 
 /// What may be unsettled at once; beyond it new acquires are refused, so that the backlog is
 /// bounded by what could not be settled and not by who asks.
@@ -111,13 +111,16 @@ impl Core {
     async fn settle_once(&self, loose: &Loose) -> Result<()> {
         match loose {
             Loose::Grant(key, token) => {
-                self.backend.locks.delete_if_owner(key, *token, self.budget()).await?;
+                let locks = &self.backend.locks;
+                let released = locks.delete_if_owner(key, *token, self.budget()).await?;
                 self.memory.released(key, *token);
+                self.saw_release(key, *token, released);
                 self.lines.released(key);
             }
             Loose::Attempt(key, holder, attempt) => {
-                self.backend.sessions.forget(key, holder, *attempt, self.budget()).await?;
-                self.memory.settled(*attempt);
+                let sessions = &self.backend.sessions;
+                let ended = sessions.forget(key, holder, *attempt, self.budget()).await?;
+                self.saw_settled(key, owner_of(holder), *attempt, ended);
                 self.lines.released(key);
             }
         }

@@ -139,7 +139,9 @@ impl LockBuilder {
         let guard = self.acquire()?;
         let told = guard.danger();
         let value = work(guard.token(), &told);
-        let (told, loss) = (told.is_cancelled(), guard.known_loss());
+        let loss = guard.known_loss();
+        // A deadline that passed before anybody could tell counts as told.
+        let told = loss.is_some() || told.is_cancelled();
         let release = guard.release();
         if told {
             return Err(WithLockError::Stopped { value: Some(value), loss });

@@ -169,3 +169,20 @@ fn a_guard_that_outlives_its_runtime_is_not_held_for_long_and_drops_quietly() {
     assert!(!lock.is_held());
     drop(lock);
 }
+
+#[tokio::test]
+async fn inv10_a_store_that_settles_nothing_is_not_asked_for_ever() {
+    let world = world();
+    world.odd.acquires.then(Some(Do::Swallow));
+    world.odd.forgets.then(Some(Do::Hang));
+    let refused = loop {
+        let Err(AcquireError::Failed(error)) = world.locks.lock("k").acquire().await else {
+            panic!("the reply was swallowed")
+        };
+        if !error.is_transient() {
+            break error;
+        }
+    };
+    assert_eq!(refused.kind(), dlock_domain::ErrorKind::Limit { limit: "lock.max_unsettled" });
+    assert_eq!(world.odd.count(|call| matches!(call, Call::Acquire(_))), 10_000);
+}

@@ -172,6 +172,24 @@ async fn after_a_sleep_beyond_the_lease_the_work_is_aborted_without_grace() {
 }
 
 #[tokio::test]
+async fn work_that_ends_after_the_deadline_has_no_success_even_if_nobody_could_tell() {
+    let world = world();
+    // The release is answered only by a repeat that finds nothing: no evidence of a loss in that.
+    world.odd.releases.next([Some(Do::Swallow)]);
+    let clock = world.clock.clone();
+    let work = tokio::spawn(world.locks.with_lock("k", move |_, _| async move {
+        clock.advance(TTL * 2);
+        5
+    }));
+    world.pass(TTL).await;
+    let error = work.await.unwrap().unwrap_err();
+    let WithLockError::Stopped { value: Some(5), loss: Some(loss) } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(loss.reason, LossReason::DeadlinePassed);
+}
+
+#[tokio::test]
 async fn a_loss_that_only_the_release_finds_comes_with_the_value() {
     let world = world();
     let service = world.service.clone();
