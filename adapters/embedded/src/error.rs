@@ -129,8 +129,10 @@ impl OpenError {
 /// How far a transaction had come when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Before its commit: it was rolled back and had no effect.
-    Before,
+    /// At its very beginning: nothing was run.
+    Begin,
+    /// Between begin and commit: it was rolled back and had no effect.
+    Inside,
     /// In its commit.
     Commit,
 }
@@ -151,7 +153,7 @@ pub(crate) fn driver(error: DieselError, stage: Stage) -> LockError {
     };
     // A commit that met a lock or a full disk was rolled back. A commit whose sync failed may be
     // found in the log after all.
-    let undone = stage == Stage::Before || matches!(cause, Cause::Busy | Cause::Full);
+    let undone = stage != Stage::Commit || matches!(cause, Cause::Busy | Cause::Full);
     let ours = if undone { ours } else { ours.maybe_applied() };
     ours.caused_by(error)
 }
@@ -227,7 +229,7 @@ mod tests {
         };
         let applied = |message, stage| driver(error(message), stage).applied();
         assert_eq!(applied("disk I/O error", Stage::Commit), Applied::Unknown);
-        assert_eq!(applied("disk I/O error", Stage::Before), Applied::No);
+        assert_eq!(applied("disk I/O error", Stage::Inside), Applied::No);
         assert_eq!(applied("database or disk is full", Stage::Commit), Applied::No);
         assert_eq!(applied("database is locked", Stage::Commit), Applied::No);
     }

@@ -127,7 +127,8 @@ fn keep_alive(
 fn forget(tx: &mut Tx<'_>, key: &LockKey, of: Option<SessionId>, attempt: AttemptId) -> Step<bool> {
     if let Some(id) = of {
         let Some(row) = tx.live_session(id)? else {
-            // A dead session's attempts can never be granted.
+            // What it held is gone, and nothing more can be granted to it. (A private attempt is
+            // known to its holder by its grant, whose end makes any later copy a new call.)
             return Ok(false);
         };
         if row.private {

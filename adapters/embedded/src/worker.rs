@@ -64,6 +64,7 @@ pub(crate) struct Worker {
     queue: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     clock: Arc<dyn Clock>,
+    mode: Mode,
 }
 
 enum Message {
@@ -75,11 +76,11 @@ enum Message {
 impl Worker {
     pub(crate) fn start(name: &str, setup: Setup) -> std::io::Result<Self> {
         let (queue, jobs) = sync_channel(QUEUE);
-        let clock = Arc::clone(&setup.clock);
+        let (clock, mode) = (Arc::clone(&setup.clock), setup.mode);
         let thread = std::thread::Builder::new()
             .name(format!("dlock-{name}"))
             .spawn(move || run(setup, &jobs))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), clock })
+        Ok(Self { queue: Some(queue), thread: Some(thread), clock, mode })
     }
 
     /// Runs an operation in the next group and answers after its commit.
@@ -107,14 +108,20 @@ impl Worker {
         tokio::select! {
             // Answered first: an answer that is there counts even when the deadline is, too.
             biased;
-            answered = answer => answered
-                .unwrap_or_else(|_| Err(LockError::contention("the store stopped").maybe_applied())),
+            answered = answer => answered.unwrap_or_else(|_| {
+                Err(self.perhaps(LockError::contention("the store stopped")))
+            }),
             // Dropping the answer's receiver loses nothing but the answer.
             () = self.clock.sleep_until(by.moment()) => {
                 let late = LockError::contention("the store did not answer by the call's deadline");
-                if turn.give_up() { Err(late) } else { Err(late.maybe_applied()) }
+                if turn.give_up() { Err(late) } else { Err(self.perhaps(late)) }
             }
         }
+    }
+
+    /// An error of a call that ran, or may have: only writes can have changed anything.
+    fn perhaps(&self, error: LockError) -> LockError {
+        if self.mode == Mode::Write { error.maybe_applied() } else { error }
     }
 
     pub(crate) fn nudge(&self) {
@@ -187,7 +194,10 @@ where
     F: FnMut(&mut Tx<'_>) -> Step<T> + Send,
 {
     fn begin(&self) -> bool {
-        self.turn.compare_exchange(WAITING, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let swap =
+            self.turn.compare_exchange(WAITING, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+        // Running already: it is run again after its group was rolled back.
+        matches!(swap, Ok(_) | Err(RUNNING))
     }
 
     fn run(&mut self, tx: &mut Tx<'_>) -> std::result::Result<(), DieselError> {
@@ -239,9 +249,7 @@ fn run(mut setup: Setup, jobs: &Receiver<Message>) {
         };
         if let Some(message) = first {
             let group = gather(message, jobs);
-            if !group.is_empty() {
-                run_group(&mut setup, group);
-            }
+            run_group(&mut setup, group);
         }
         // The writer's own commits don't move what it sees here: only other processes' do.
         if setup.mode == Mode::Write && setup.hub.anybody() {
@@ -258,9 +266,7 @@ fn gather(first: Message, jobs: &Receiver<Message>) -> Vec<Box<dyn Job>> {
     let mut group = Vec::new();
     let mut next = Some(first);
     while let Some(message) = next.take() {
-        if let Message::Job(job) = message
-            && job.begin()
-        {
+        if let Message::Job(job) = message {
             group.push(job);
         }
         if group.len() < GROUP {
@@ -271,6 +277,9 @@ fn gather(first: Message, jobs: &Receiver<Message>) -> Vec<Box<dyn Job>> {
 }
 
 fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
+    if group.is_empty() {
+        return;
+    }
     match transact(setup, &mut group) {
         Ok(()) => {
             let operations = u64::try_from(group.len()).unwrap_or(u64::MAX);
@@ -282,8 +291,16 @@ fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
             }
             group.into_iter().for_each(|job| job.answer(None));
         }
-        Err((error, stage)) if group.len() == 1 || stage == Stage::Commit => {
-            let error = error::driver(error, stage);
+        // Only a transaction that one of several members spoiled is worth another try.
+        Err((error, stage)) if group.len() == 1 || stage != Stage::Inside => {
+            let error = match setup.mode {
+                Mode::Write => error::driver(error, stage),
+                Mode::Read => error::driver(error, Stage::Inside),
+            };
+            if stage == Stage::Commit {
+                // It may be in the log after all, and what it released may be free.
+                setup.hub.wake_all();
+            }
             // An incident in an operation is logged by whoever asked for it.
             tracing::warn!(%error, cause = ?std::error::Error::source(&error), "a transaction failed");
             for job in group {
@@ -300,14 +317,16 @@ fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
 
 fn transact(
     setup: &mut Setup,
-    group: &mut [Box<dyn Job>],
+    group: &mut Vec<Box<dyn Job>>,
 ) -> std::result::Result<(), (DieselError, Stage)> {
     let begin = match setup.mode {
         Mode::Write => "BEGIN IMMEDIATE",
         Mode::Read => "BEGIN",
     };
-    setup.connection.batch_execute(begin).map_err(|error| (error, Stage::Before))?;
-    let ended = run_all(setup, group).map_err(|error| (error, Stage::Before)).and_then(|ended| {
+    setup.connection.batch_execute(begin).map_err(|error| (error, Stage::Begin))?;
+    // Their turn comes only now: whoever gave up while another process held the file is left out.
+    group.retain(|job| job.begin());
+    let ended = run_all(setup, group).map_err(|error| (error, Stage::Inside)).and_then(|ended| {
         let committed = setup.connection.batch_execute("COMMIT");
         committed.map(|()| ended).map_err(|error| (error, Stage::Commit))
     });

@@ -69,13 +69,17 @@ impl Bench {
         SqliteConnection::establish(file.to_str().unwrap()).unwrap()
     }
 
-    async fn shot(&self, backend: &Backend, name: &str, attempt: u128) -> Attempt {
-        let request = InsertRequest {
+    fn wish(&self, name: &str, attempt: u128) -> InsertRequest {
+        InsertRequest {
             key: key(name),
             holder: Holder::Private { owner: OwnerId::new("me").unwrap(), ttl: ttl(10_000) },
             attempt: AttemptId::from_bits(attempt),
             intent: Intent::Acquire,
-        };
+        }
+    }
+
+    async fn shot(&self, backend: &Backend, name: &str, attempt: u128) -> Attempt {
+        let request = self.wish(name, attempt);
         backend.locks.try_insert(request, self.by()).await.unwrap()
     }
 
@@ -323,7 +327,8 @@ async fn idle_rows_are_purged_behind_a_floor() {
         attempt: AttemptId::from_bits(100),
         intent: Intent::Acquire,
     };
-    assert!(backend.locks.try_insert(request, bench.by()).await.is_err());
+    let refused = backend.locks.try_insert(request, bench.by()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvariantViolated(Invariant::TokensRise));
 }
 
 #[tokio::test]
@@ -343,6 +348,70 @@ async fn purging_looks_only_at_what_is_idle() {
     .unwrap();
     let plan: Vec<_> = plan.into_iter().map(|step| step.detail).collect();
     assert!(plan.len() == 1 && plan[0].contains("dlock_locks_idle"), "{plan:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_holds_is_contention_and_nothing_was_done() {
+    let bench = Bench::new();
+    let config = EmbeddedConfig { busy_timeout: Duration::from_millis(50), ..bench.config() };
+    let backend = bench.open_with(config, &bench.domain).unwrap().backend();
+    let mut other = bench.sql();
+    other.batch_execute("BEGIN IMMEDIATE").unwrap();
+    let shots = (0..8).map(|attempt| {
+        let request = bench.wish(&format!("k{attempt}"), attempt);
+        let (locks, by) = (backend.locks.clone(), bench.by());
+        tokio::spawn(async move { locks.try_insert(request, by).await })
+    });
+    for shot in shots.collect::<Vec<_>>() {
+        let refused = shot.await.unwrap().unwrap_err();
+        assert_eq!((refused.kind(), refused.applied()), (ErrorKind::Contention, Applied::No));
+    }
+    other.batch_execute("ROLLBACK").unwrap();
+    for attempt in 0..8 {
+        assert!(!bench.is_held(&backend, &format!("k{attempt}")).await);
+    }
+    bench.take(&backend, "k0", 0).await;
+}
+
+#[tokio::test]
+async fn one_broken_operation_of_a_group_leaves_the_others_whole() {
+    let bench = Bench::new();
+    let config = EmbeddedConfig { busy_timeout: Duration::from_secs(60), ..bench.config() };
+    let store = bench.open_with(config, &bench.domain).unwrap();
+    let backend = store.backend();
+    bench.take(&backend, "broken", 1).await;
+    let fine = bench.take(&backend, "fine", 2).await;
+    let mut other = bench.sql();
+    other.batch_execute("UPDATE dlock_locks SET session = x'0102' WHERE name = 'broken'").unwrap();
+    let before = store.grouping();
+    // While another process holds the file, everything below queues up into one group; the first
+    // of them may be taken alone.
+    other.batch_execute("BEGIN IMMEDIATE").unwrap();
+    let spawn = |name: &str, attempt| {
+        let request = bench.wish(name, attempt);
+        let (locks, by) = (backend.locks.clone(), bench.by());
+        tokio::spawn(async move { locks.try_insert(request, by).await })
+    };
+    let (one, bad, two) = (spawn("one", 3), spawn("broken", 4), spawn("two", 5));
+    let (locks, token, by) = (backend.locks.clone(), fine.token, bench.by());
+    let release = tokio::spawn(async move { locks.delete_if_owner(&key("fine"), token, by).await });
+    tokio::task::yield_now().await;
+    other.batch_execute("ROLLBACK").unwrap();
+    let refused = bad.await.unwrap().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvariantViolated(Invariant::RecordsReadable));
+    let mut tokens = Vec::new();
+    for shot in [one, two] {
+        match shot.await.unwrap().unwrap() {
+            Attempt::Granted(handle) => tokens.push(handle.token),
+            Attempt::Held(_) => panic!("it was free"),
+        }
+    }
+    assert!(tokens[0] != tokens[1] && tokens.iter().all(|token| *token > fine.token));
+    assert!(release.await.unwrap().unwrap());
+    assert!(bench.is_held(&backend, "one").await && bench.is_held(&backend, "two").await);
+    assert!(!bench.is_held(&backend, "fine").await);
+    let done = store.grouping().operations - before.operations;
+    assert_eq!(done, 3, "each of the others was done once");
 }
 
 #[tokio::test]

@@ -368,7 +368,7 @@ mod tests {
         };
         assert!(run(&[]).is_ok());
         for (extra, option) in [
-            (["--wait", "-1s"], "--wait"),
+            (["--wait=-1s", "--json"], "--wait"),
             (["--wait", "2h"], "--wait"),
             (["--owner", "a\nb"], "--owner"),
             (["--conflict-exit-code", "256"], "--conflict-exit-code"),

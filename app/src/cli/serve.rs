@@ -19,6 +19,7 @@ use super::args::Serve;
 use super::{loaded, logs, place, say, stores};
 use crate::config::{BackendName, Effective};
 use crate::run::exit;
+use crate::telemetry::Metered;
 use crate::wiring;
 use crate::{OsEntropy, Service, SystemClock};
 
@@ -102,7 +103,10 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
     config.backend = name;
     config.host_policy =
         if effective.listen.ip().is_loopback() { HostPolicy::Loopback } else { HostPolicy::Any };
-    let locks: Arc<dyn LockService> = service.clone();
+    let metrics = crate::prometheus::install(&service, clock.clone());
+    config.metrics = Some(metrics.map_err(|error| unreachable(error.to_string()))?);
+    let locks: Arc<dyn LockService> =
+        Arc::new(Metered::new(service.clone(), clock.clone(), service.backend_id()));
     let router = dlock_http::router(locks, clock, config.clone());
 
     raise_descriptor_limit();

@@ -11,6 +11,7 @@ use dlock_ports::LockService;
 use super::args::Place;
 use super::loaded::{self, Flags, Loaded};
 use super::{logs, place, say, stores};
+use crate::config::{Origin, Settings};
 use crate::run::{Home, exit};
 use crate::wiring;
 use crate::{OsEntropy, Service, SystemClock};
@@ -39,7 +40,7 @@ impl Target {
     fn open(place: &Place, loaded: Loaded) -> Result<Self, (u8, String)> {
         let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
         let servers = &loaded.effective.servers;
-        if place.data_dir.is_none() && !servers.is_empty() {
+        if place.data_dir.is_none() && !servers.is_empty() && !nearer_path(&loaded.settings) {
             let home = Home::Server(servers.join(","));
             let parsed: Result<Vec<_>, _> =
                 servers.iter().map(|url| ServerUrl::parse(url)).collect();
@@ -88,6 +89,14 @@ impl Target {
             say(format_args!("some calls did not end; what they hold ends with its lease"));
         }
     }
+}
+
+/// Whether the environment names the embedded store where only a file names a server: so it is in a
+/// command that `dlock run` started on that store.
+fn nearer_path(settings: &Settings) -> bool {
+    let origin = |name: &str| settings.get(name).map(|setting| &setting.origin);
+    matches!(origin("server"), Some(Origin::File(_)))
+        && matches!(origin("embedded.path"), Some(Origin::Environment(_)))
 }
 
 /// Loads the configuration, opens the target, and does something with it.

@@ -144,6 +144,8 @@ mod tests {
                 ("DLOCK_LOG_FORMAT", "xml"),
                 ("DLOCK_NAME", "exported"),
                 ("DLOCK_TOKEN", "7"),
+                ("DLOCK_SERVICE_HOST", "10.0.0.1"),
+                ("DLOCK_PORT_7420_TCP", "tcp://10.0.0.1:7420"),
                 ("DLOCK_SERVER", ""),
                 ("OTHER", "x"),
             ],

@@ -9,6 +9,12 @@ use super::table::{Key, TABLE, key};
 /// Variables that `dlock run` exports for its command and that say nothing to dlock itself.
 const EXPORTED: &[&str] = &["DLOCK_NAME", "DLOCK_NAMESPACE", "DLOCK_TOKEN", "DLOCK_OWNER"];
 
+/// What an orchestrator puts into every process's environment beside a service that is called
+/// `dlock`: not meant for us.
+fn is_service_link(name: &str) -> bool {
+    name.starts_with("DLOCK_SERVICE_") || name == "DLOCK_PORT" || name.starts_with("DLOCK_PORT_")
+}
+
 /// The variable that names the file, where `--config` does not.
 const FILE_VARIABLE: &str = "DLOCK_CONFIG";
 
@@ -64,7 +70,7 @@ impl Sources {
             let Some(name) = name.to_str().filter(|name| name.starts_with("DLOCK_")) else {
                 continue;
             };
-            if EXPORTED.contains(&name) || name == FILE_VARIABLE {
+            if EXPORTED.contains(&name) || name == FILE_VARIABLE || is_service_link(name) {
                 continue;
             }
             // An empty variable is one that is not set: the way to switch one off for one command.

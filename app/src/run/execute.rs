@@ -99,9 +99,13 @@ pub async fn execute(
     // First nothing renews any more, then the lock is given back (trap 37).
     keeper.stop().await;
     let ending = tokio::select! {
-        // Whoever signals now does not want to wait for a store that does not answer.
-        _ = signals.next() => Ending::Unanswered,
+        // The release first: it has begun before any signal is looked at, also one that came while
+        // the command ended.
+        biased;
         ending = release(&*service, &*clock, &*entropy, &handle, until) => ending,
+        // Whoever signals now does not want to wait for a store that does not answer. What was
+        // handed to the service is seen to its end.
+        _ = signals.next() => Ending::Unanswered,
     };
     conclude(outcome, ending)
 }

