@@ -18,7 +18,8 @@ use rustix::fs::{FlockOperation, flock};
 pub struct ClockDomain {
     /// The kernel's id of this boot.
     pub boot_id: String,
-    /// The time namespace, which shifts the boot clock under the same boot id.
+    /// The time namespace, which shifts the boot clock under the same boot id, and by how much: the
+    /// kernel gives a dead namespace's number to the next one.
     pub time_namespace: String,
 }
 
@@ -30,10 +31,18 @@ impl ClockDomain {
     pub fn current() -> io::Result<Self> {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         // Kernels without time namespaces have no such link, and only one clock.
-        let time_namespace = fs::read_link("/proc/self/ns/time")
+        let namespace = fs::read_link("/proc/self/ns/time")
             .map_or_else(|_| "none".to_owned(), |link| link.to_string_lossy().into_owned());
-        Ok(Self { boot_id, time_namespace })
+        let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        Ok(Self { boot_id, time_namespace: identity(&namespace, &offsets) })
     }
+}
+
+/// A namespace's number and its boot clock's offset, as one text.
+fn identity(namespace: &str, offsets: &str) -> String {
+    let boot = offsets.lines().find(|line| line.starts_with("boottime"));
+    let words: Vec<&str> = boot.unwrap_or("boottime 0 0").split_whitespace().collect();
+    format!("{namespace} {}", words.join(" "))
 }
 
 /// A share in the use of a file, for as long as it lives; the kernel gives it back when the
@@ -106,6 +115,21 @@ mod tests {
         assert!(!second.alone());
         drop((first, second));
         assert!(InUse::join(&path, Duration::ZERO).unwrap().alone());
+    }
+
+    #[test]
+    fn trap33_a_reused_namespace_number_is_told_by_its_offset() {
+        let one = identity(
+            "time:[7]",
+            "monotonic           0         0\nboottime       1000         0\n",
+        );
+        let other = identity(
+            "time:[7]",
+            "monotonic           0         0\nboottime     100000         0\n",
+        );
+        assert_eq!(one, "time:[7] boottime 1000 0");
+        assert_ne!(one, other);
+        assert_eq!(identity("none", ""), "none boottime 0 0");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `config`, `error` | what it can be told; why it could not be opened, and diesel's errors as ours |
 //! | `connection`, `file_system`, `clock_domain` | opening: refusals, schema, this boot's clock |
+//! | `same_file` | whether the file is still the one that was opened |
 //! | `worker` | a thread that groups concurrent calls into one transaction and answers after the commit |
 //! | `tx`, `schema`, `codec` | one transaction's rows and counters |
 //! | `store`, `session`, `floor` | who may do what: the ports' methods |
@@ -22,6 +23,7 @@ mod error;
 mod file_system;
 mod floor;
 mod reads;
+mod same_file;
 mod schema;
 mod session;
 mod store;
@@ -40,6 +42,7 @@ pub use config::{Durability, EmbeddedConfig};
 pub use error::OpenError;
 
 use clock_domain::InUse;
+use same_file::SameFile;
 use tx::Limits;
 use wait::Hub;
 use worker::{Counters, Mode, Setup, Worker};
@@ -106,6 +109,8 @@ impl EmbeddedStore {
                 limits,
                 hub: Arc::clone(&hub),
                 poll_interval: config.poll_interval,
+                file: SameFile::of(&file).map_err(|source| OpenError::io(&file, source))?,
+                quiet_until: clock.now(),
             };
             Worker::start(name, setup).map_err(|source| OpenError::io(&file, source))
         };

@@ -70,6 +70,9 @@ impl LockStore for Inner {
     async fn reap_expired(&self, limit: u32, by: Deadline) -> Result<u32> {
         self.writer
             .call(by, move |tx| {
+                // Always written: readiness rests on it, and the moment that it records makes a
+                // reboot re-arm less.
+                tx.touch();
                 let expired = tx.expired_sessions(limit)?;
                 for id in &expired {
                     tx.end_session(*id)?;

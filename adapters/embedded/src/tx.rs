@@ -116,6 +116,12 @@ impl<'c> Tx<'c> {
         Ok(self.ended)
     }
 
+    /// Has this transaction written, so that its commit shows whether the file can be written, and
+    /// records its moment.
+    pub(crate) fn touch(&mut self) {
+        self.changed = true;
+    }
+
     pub(crate) fn connection(&mut self) -> &mut SqliteConnection {
         self.connection
     }
@@ -129,6 +135,14 @@ impl<'c> Tx<'c> {
     /// The next token for a key whose row knows `fence`; an incident instead of one that would not
     /// rise (INV-04).
     pub(crate) fn draw(&mut self, key: &LockKey, fence: u64) -> Step<FencingToken> {
+        if self.highest_known() >= FencingToken::MAX {
+            return Err(LockError::incident(
+                Invariant::TokensRise,
+                "the tokens of this store are used up: floors were raised to the end of their \
+                 range; start a new store for new lock names",
+            )
+            .into());
+        }
         let token = FencingToken::from_store(self.highest_known().saturating_add(1))?;
         let floor = fence.max(codec::number(self.meta.floor));
         if token.get() <= floor {

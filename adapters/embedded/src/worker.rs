@@ -18,11 +18,12 @@ use std::time::Duration;
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::result::Error as DieselError;
-use dlock_domain::{Deadline, ErrorKind, LockError, Result};
+use dlock_domain::{Deadline, ErrorKind, LockError, Moment, Result};
 use dlock_ports::Clock;
 use tokio::sync::oneshot;
 
 use crate::error::{self, Stage, Step, Stop};
+use crate::same_file::SameFile;
 use crate::tx::{Limits, Tx};
 use crate::wait::Hub;
 
@@ -58,6 +59,9 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) hub: Arc<Hub>,
     pub(crate) poll_interval: Duration,
+    pub(crate) file: SameFile,
+    /// Failures are logged once a second at the most.
+    pub(crate) quiet_until: Moment,
 }
 
 pub(crate) struct Worker {
@@ -280,6 +284,13 @@ fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
     if group.is_empty() {
         return;
     }
+    if let Err(error) = setup.file.check() {
+        tracing::error!(%error, "the database is not the file that was opened");
+        for job in group {
+            job.answer(Some(error.clone()));
+        }
+        return;
+    }
     match transact(setup, &mut group) {
         Ok(()) => {
             let operations = u64::try_from(group.len()).unwrap_or(u64::MAX);
@@ -302,7 +313,12 @@ fn run_group(setup: &mut Setup, mut group: Vec<Box<dyn Job>>) {
                 setup.hub.wake_all();
             }
             // An incident in an operation is logged by whoever asked for it.
-            tracing::warn!(%error, cause = ?std::error::Error::source(&error), "a transaction failed");
+            let now = setup.clock.now();
+            if now >= setup.quiet_until {
+                setup.quiet_until = now.after(Duration::from_secs(1));
+                let cause = std::error::Error::source(&error);
+                tracing::warn!(%error, ?cause, "a transaction failed");
+            }
             for job in group {
                 job.answer(Some(error.clone()));
             }

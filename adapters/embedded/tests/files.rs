@@ -415,6 +415,27 @@ async fn one_broken_operation_of_a_group_leaves_the_others_whole() {
 }
 
 #[tokio::test]
+async fn a_database_that_was_removed_or_replaced_grants_nothing_more() {
+    let bench = Bench::new();
+    let old = bench.open().unwrap().backend();
+    let held = bench.take(&old, "a", 1).await;
+    for name in ["", "-wal", "-shm", "-users"] {
+        let path = bench.folder.path().join(format!("dlock.sqlite3{name}"));
+        std::fs::remove_file(path).unwrap();
+    }
+    let incident = ErrorKind::InvariantViolated(Invariant::OneGrantPerKey);
+    let refused = old.locks.try_insert(bench.wish("b", 2), bench.by()).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.applied()), (incident, Applied::No));
+    // Somebody begins anew in its place: the old one stays silent beside it.
+    let new = bench.open().unwrap().backend();
+    bench.take(&new, "a", 3).await;
+    let refused = old.locks.extend(&held.key, held.token, bench.by()).await.unwrap_err();
+    assert_eq!(refused.kind(), incident);
+    let read = old.locks.read(&key("a"), Consistency::Linearizable, bench.by()).await;
+    assert_eq!(read.unwrap_err().kind(), incident);
+}
+
+#[tokio::test]
 async fn threads_end_with_the_store() {
     let bench = Bench::new();
     let store = bench.open().unwrap();

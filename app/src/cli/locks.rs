@@ -55,7 +55,7 @@ async fn do_acquire(target: &Arc<Target>, options: &Acquire) -> Outcome {
             let json = json!({
                 "type": "urn:dlock:problem:not-granted",
                 "status": 409,
-                "detail": "somebody else holds the lock",
+                "detail": "the lock is held",
                 "retryable": false,
                 "applied": "no",
                 "holder": holder.as_ref().map_or(Value::Null, info_json),

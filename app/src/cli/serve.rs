@@ -75,6 +75,8 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
     // Listened for before anything is served, so that no signal finds the default.
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| unreachable(e.to_string()))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| unreachable(e.to_string()))?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(|e| unreachable(e.to_string()))?;
+    let mut quit = signal(SignalKind::quit()).map_err(|e| unreachable(e.to_string()))?;
 
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
     let (backend, lives) = match effective.backend {
@@ -130,13 +132,23 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        _ = hang_up.recv() => {}
+        _ = quit.recv() => {}
     }
     tracing::info!("stopping: waiting calls are answered, nothing new is granted");
     // First the waiting calls get their answer, then the connections end.
     service.drain();
     draining.cancel();
-    if let Err(error) = serving.await {
-        tracing::error!(%error, "the server's task died");
+    let mut serving = serving;
+    tokio::select! {
+        ended = &mut serving => {
+            if let Err(error) = ended {
+                tracing::error!(%error, "the server's task died");
+            }
+        }
+        // Asked twice: whoever is connected still is cut off.
+        _ = terminate.recv() => serving.abort(),
+        _ = interrupt.recv() => serving.abort(),
     }
     if !service.shutdown(PATIENCE).await {
         tracing::warn!("some calls did not end; what they hold ends with its lease");

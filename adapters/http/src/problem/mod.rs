@@ -54,7 +54,7 @@ impl Problem {
     /// Somebody else has the lock. Not `retryable`: that word is for failures, and this is an
     /// answer; whether to ask again is the caller's to decide.
     pub(crate) fn not_granted(holder: Option<InfoBody>) -> Self {
-        let mut problem = Self::new(kind::NOT_GRANTED, "somebody else holds the lock");
+        let mut problem = Self::new(kind::NOT_GRANTED, "the lock is held");
         problem.0.holder = Some(holder);
         problem
     }

@@ -80,7 +80,6 @@ async fn spans_have_method_route_status_and_id_and_no_secret() {
         "status=200",
         "request_id=\"trace-me\"",
         "path=\"none\"",
-        "ERROR",
         "INV-04",
         "the cause",
     ] {
