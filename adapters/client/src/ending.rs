@@ -32,8 +32,15 @@ impl Acquisition {
         let loose = Loose::Attempt(self.key.clone(), session, self.attempt);
         match ended {
             Ended::Granted(handle) => Ok(Outcome::Granted(self.unclaimed(handle, loose))),
-            // "Not granted" after a try of unknown outcome would be a guess: the attempt is settled
-            // first, so that it can never be granted behind the caller's back.
+            // "Not granted" after a try of unknown outcome would be a guess. A caller who chose the
+            // attempt's id may have repeated it elsewhere, and settling would end what the repeat
+            // was given (trap 13): the answer is unknown. An attempt that only this client knows is
+            // settled first, so that it can never be granted behind the caller's back.
+            Ended::NotGranted(_) if self.unknown && self.repeatable => {
+                let word = "held by somebody else, but an earlier try of this attempt may be \
+                            granted yet: repeat it, or forget it";
+                Err(LockError::contention(word).maybe_applied())
+            }
             Ended::NotGranted(holder) if self.unknown => {
                 match self.core.forget_attempt(&self.key, session, self.attempt).await {
                     Ok(_) => Ok(Outcome::NotGranted(holder)),

@@ -24,7 +24,8 @@
 //! # Waiting
 //! A wait is cut into polls of at most 30 s. It survives servers that restart, as long as failures
 //! in a row don't last longer than [`RetryBudget::total`]. "Not granted" is certain: after a try of
-//! unknown outcome the attempt is settled first.
+//! unknown outcome the attempt is settled first, or, if the caller chose its id and may have
+//! repeated it elsewhere, the answer is unknown.
 //!
 //! # Sessions of a lock's own
 //! For [`SessionRef::Private`](dlock_ports::SessionRef::Private) the client opens a session, keeps

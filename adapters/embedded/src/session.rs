@@ -131,12 +131,11 @@ fn forget(tx: &mut Tx<'_>, key: &LockKey, of: Option<SessionId>, attempt: Attemp
             // known to its holder by its grant, whose end makes any later copy a new call.)
             return Ok(false);
         };
-        if row.private {
-            // Repeats of a private attempt come without a session and look among those marks.
-            tx.settle(None, attempt)?;
-        }
+        // Repeats of a private attempt come without a session, and look among those marks.
+        tx.settle(of.filter(|_| !row.private), attempt)?;
+    } else {
+        tx.settle(None, attempt)?;
     }
-    tx.settle(of, attempt)?;
     let (row, live) = tx.live_grant(key)?;
     match (row, live) {
         (Some(row), Some((session, granted))) if granted == attempt => match of {

@@ -204,7 +204,7 @@ fn delete_if_owner(tx: &mut Tx<'_>, key: &LockKey, token: FencingToken) -> Step<
     match (row, live) {
         (Some(row), Some((session, _))) if row.fence == token.get() => {
             if session.private {
-                tx.end_session(session.id)?;
+                tx.end_private(session.id, key, &row, row.fence)?;
             } else {
                 tx.free(key, Some(&row), row.fence)?;
             }

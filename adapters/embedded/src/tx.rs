@@ -252,6 +252,23 @@ impl<'c> Tx<'c> {
         Ok(())
     }
 
+    /// Ends a private session with its one lock, whose row is at hand: the common way for a grant
+    /// to end, and so without looking for what cannot be there.
+    pub(crate) fn end_private(
+        &mut self,
+        id: SessionId,
+        key: &LockKey,
+        known: &LockRow,
+        fence: u64,
+    ) -> Step<()> {
+        self.free(key, Some(known), fence)?;
+        let gone =
+            diesel::delete(dlock_sessions::table.find(codec::id_bytes(id.bits()).as_slice()))
+                .execute(self.connection)?;
+        self.meta.sessions -= i64::try_from(gone).unwrap_or(0);
+        Ok(())
+    }
+
     pub(crate) fn expired_sessions(&mut self, limit: u32) -> Step<Vec<SessionId>> {
         let ids: Vec<Vec<u8>> = dlock_sessions::table
             .filter(dlock_sessions::expires_at.le(codec::moment_column(self.now)))
@@ -342,6 +359,9 @@ impl<'c> Tx<'c> {
     /// Checked before anything is written, so that a refusal leaves nothing half done.
     pub(crate) fn room_for_a_lock(&mut self) -> Step<()> {
         if codec::number(self.meta.locks) >= self.limits.locks {
+            for ended in self.expired_sessions(ROOM)? {
+                self.end_session(ended)?;
+            }
             self.forget_idle(ROOM, i64::MAX)?;
         }
         if codec::number(self.meta.locks) >= self.limits.locks {

@@ -61,16 +61,31 @@ async fn a_stale_connection_costs_a_repeat() {
 #[tokio::test]
 async fn inv09_not_granted_means_settled() {
     let (mut server, world) = alone().await;
-    let asking = world.acquire(named(wish(), 5));
-    server.sees("POST /v1/locks/acquire").await.swallow();
+    let asking = world.acquire(wish());
+    let first = server.sees("POST /v1/locks/acquire").await;
+    let attempt = first.text("attempt_id").to_owned();
+    first.swallow();
     repeats(&world).await;
     server.sees("POST /v1/locks/acquire").await.reply(409, not_granted()).await;
     let forget = server.sees("POST /v1/locks/release").await;
-    assert_eq!(forget.text("attempt_id"), AttemptId::from_bits(5).to_string());
+    assert_eq!(forget.text("attempt_id"), attempt);
     assert!(forget.body.get("fencing_token").is_none());
     assert!(!asking.is_finished());
     forget.reply(200, released(true, "none")).await;
     assert_eq!(refused(soon(asking).await.unwrap()).unwrap().token, token(3));
+}
+
+/// Trap 13: who chose the attempt's id may have repeated it elsewhere, so it is not settled behind
+/// their back, and the answer is unknown.
+#[tokio::test]
+async fn inv07_a_repeatable_attempt_is_unknown_and_not_refused() {
+    let (mut server, world) = alone().await;
+    let asking = world.acquire(named(wish(), 5));
+    server.sees("POST /v1/locks/acquire").await.swallow();
+    repeats(&world).await;
+    server.sees("POST /v1/locks/acquire").await.reply(409, not_granted()).await;
+    assert_failed(soon(asking).await.unwrap(), ErrorKind::Contention, Applied::Unknown);
+    world.settled().await;
 }
 
 /// An outcome that stays unknown is said to be, also when the last try failed for sure; and an
