@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`harness`] | what a store brings: a fresh one per case, a second view of it, a clock |
-//! | [`stores`] | the harnesses of the stores in this repository |
+//! | [`stores`] | the harnesses of the stores in this repository, in process and over HTTP |
 //! | [`cases`] | what every store must do, one file an idea, each case one function |
 //! | [`service_harness`], [`service_cases`] | the same for the service over a store |
 //! | [`swallow`] | a hand on the wire: replies and requests that get lost or come late |

@@ -1,17 +1,18 @@
 //! Short words for the service's cases: a desk at which users ask.
 
-use core::time::Duration;
+use core::{pin::pin, time::Duration};
 use std::sync::Arc;
 
 use dlock::{Service, ServiceConfig};
+use dlock_client::RemoteLocks;
 use dlock_domain::{AttemptId, LockHandle, LockInfo, LockKey, Result, SessionId, Ttl};
 use dlock_ports::{AcquireRequest, Acquired, Backend, Clock, LockService, Released, SessionRef};
 use tokio::task::JoinHandle;
 
 use crate::{
     Served, ServiceHarness,
-    kit::{long, owner, until},
-    swallow::Swallow,
+    kit::{drive, long, owner, until},
+    swallow::{Swallow, Tally},
 };
 
 /// A service over a store with a [hand](Swallow) on its wire.
@@ -20,6 +21,8 @@ pub struct Desk {
     pub front: Arc<dyn LockService>,
     /// The service at the other end.
     pub service: Arc<Service>,
+    /// The client, if users talk to one.
+    pub client: Option<RemoteLocks>,
     /// The hand on the wire between service and store.
     pub hand: Swallow,
     /// The clock.
@@ -49,8 +52,8 @@ pub async fn desk_b<H: ServiceHarness>(h: &H) -> Desk {
 /// A service over this backend.
 pub async fn desk_with<H: ServiceHarness>(h: &H, backend: Backend, config: ServiceConfig) -> Desk {
     let (backend, hand) = Swallow::wrap(&backend, h.clock());
-    let Served { front, service } = h.serve(backend, config).await;
-    Desk { front, service, hand, clock: h.clock() }
+    let Served { front, service, client } = h.serve(backend, config).await;
+    Desk { front, service, client, hand, clock: h.clock() }
 }
 
 /// For whom, with a session of the lock's own that no case outlives.
@@ -90,6 +93,21 @@ pub async fn promptly<T>(what: &str, task: impl Future<Output = T>) -> T {
     match tokio::time::timeout(bound, task).await {
         Ok(output) => output,
         Err(_) => panic!("slept on: {what}"),
+    }
+}
+
+/// A task's result, which must come without anybody moving the clock, except for the little by
+/// which a client [holds it back](ServiceHarness::lingers) for its clean-up.
+pub async fn lingering<H: ServiceHarness, T>(
+    h: &H,
+    what: &str,
+    task: impl Future<Output = T>,
+) -> T {
+    let mut task = pin!(task);
+    // Twice: the clean-up counts from a moment that may be in the midst of this.
+    match drive(h, h.lingers() * 2, &mut task).await {
+        Some(output) => output,
+        None => promptly(what, task).await,
     }
 }
 
@@ -141,8 +159,17 @@ impl Desk {
         max_wait: Duration,
     ) -> JoinHandle<Result<Acquired>> {
         let (waiting, shots) = (self.service.load().waiting, self.hand.tally().shots);
+        // Others in line shoot too, whenever one of them becomes the head.
+        let own = match session {
+            SessionRef::Private { owner, .. } => Some((owner, self.hand.shots_of(owner))),
+            SessionRef::Id(_) => None,
+        };
         let task = self.acquiring(wish(key, session, max_wait));
-        self.hand.seen("the first shot", |tally| tally.shots > shots).await;
+        let first = |tally: &Tally| match own {
+            Some((owner, before)) => self.hand.shots_of(owner) > before,
+            None => tally.shots > shots,
+        };
+        self.hand.seen("the first shot", first).await;
         until("the wait begins", || self.service.load().waiting > waiting).await;
         task
     }
@@ -166,11 +193,19 @@ impl Desk {
         self.front.inspect(key).await.expect("inspect answers")
     }
 
+    /// How much is being settled, by the service or by its client.
+    pub fn unsettled(&self) -> usize {
+        let clients = self.client.as_ref().map_or(0, RemoteLocks::unsettled);
+        self.service.load().unsettled + clients
+    }
+
     /// Until nothing is being settled, and nobody waits or asks any more.
     pub async fn at_rest(&self) {
         until("the service comes to rest", || {
+            // The client first: what it has ended asks nothing of the service any more.
+            let clients = self.client.as_ref().map_or(0, RemoteLocks::under_way);
             let load = self.service.load();
-            (load.waiting, load.unsettled) == (0, 0) && load.tasks <= 1
+            (clients, load.waiting, load.unsettled) == (0, 0, 0) && load.tasks <= 1
         })
         .await;
     }

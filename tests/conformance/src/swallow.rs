@@ -5,7 +5,7 @@
 //! at its deadline (INV-07).
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -78,6 +78,7 @@ struct Shared {
     fates: Mutex<VecDeque<(Method, Fate)>>,
     tally: watch::Sender<Tally>,
     shots: Mutex<Vec<Moment>>,
+    answered: Mutex<HashMap<OwnerId, u32>>,
     delivered: watch::Sender<bool>,
     clock: Arc<dyn Clock>,
 }
@@ -100,6 +101,7 @@ impl Swallow {
             fates: Mutex::default(),
             tally: watch::Sender::default(),
             shots: Mutex::default(),
+            answered: Mutex::default(),
             delivered: watch::Sender::new(false),
             clock,
         };
@@ -137,6 +139,12 @@ impl Swallow {
         self.0.shots.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How many inserts for this owner the store has answered.
+    #[must_use]
+    pub fn shots_of(&self, owner: &OwnerId) -> u32 {
+        self.answered().get(owner).copied().unwrap_or_default()
+    }
+
     /// Waits until so much has happened; fails after a generous while.
     pub async fn seen(&self, what: &str, enough: impl FnMut(&Tally) -> bool) {
         let mut tally = self.0.tally.subscribe();
@@ -144,6 +152,10 @@ impl Swallow {
         let bound = core::time::Duration::from_secs(20);
         let seen = tokio::time::timeout(bound, waiting).await;
         assert!(seen.is_ok(), "did not come about: {what}");
+    }
+
+    fn answered(&self) -> std::sync::MutexGuard<'_, HashMap<OwnerId, u32>> {
+        self.0.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fates(&self) -> std::sync::MutexGuard<'_, VecDeque<(Method, Fate)>> {
@@ -224,8 +236,17 @@ struct Locks {
 #[async_trait]
 impl LockStore for Locks {
     async fn try_insert(&self, request: InsertRequest, by: Deadline) -> Result<Attempt> {
-        let inner = Arc::clone(&self.inner);
-        let call = move |by: Deadline| async move { inner.try_insert(request, by).await };
+        let (inner, hand) = (Arc::clone(&self.inner), self.hand.clone());
+        let owner = match &request.holder {
+            Holder::Session(session) => session.owner.clone(),
+            Holder::Private { owner, .. } => owner.clone(),
+        };
+        let call = move |by: Deadline| async move {
+            let answer = inner.try_insert(request, by).await;
+            // Before the tally, which whoever looks is woken by.
+            *hand.answered().entry(owner).or_default() += 1;
+            answer
+        };
         self.hand.run(Method::Insert, by, call).await
     }
 

@@ -7,7 +7,7 @@ use dlock::ServiceConfig;
 use dlock_ports::Backend;
 
 use super::{BareMemory, Embedded, Memory};
-use crate::{Served, ServiceHarness};
+use crate::{Served, ServiceHarness, swallow::Method};
 
 macro_rules! serve_in_process {
     ($($store:ty),*) => {
@@ -19,6 +19,18 @@ macro_rules! serve_in_process {
 
             fn shows_sessions(&self) -> bool {
                 true
+            }
+
+            fn knows_whom_nobody_repeats(&self) -> bool {
+                true
+            }
+
+            fn settles_by(&self) -> Method {
+                Method::Forget
+            }
+
+            fn lingers(&self) -> Duration {
+                Duration::ZERO
             }
 
             fn spent_budget(&self) -> Duration {

@@ -4,7 +4,9 @@ mod bare;
 mod embedded;
 mod in_process;
 mod memory;
+mod over_http;
 
 pub use bare::BareMemory;
 pub use embedded::Embedded;
 pub use memory::Memory;
+pub use over_http::OverHttp;
