@@ -85,7 +85,8 @@ pub trait SessionStore: Send + Sync {
     ///
     /// # Errors
     /// `Contention`, `NotLeader`: unresolved until a repeat succeeds. `Limit` when a session has
-    /// settled too many attempts: close it.
+    /// settled too many attempts: the attempt's grant has ended all the same, but a late copy of it
+    /// could be granted, so close the session.
     ///
     /// # Cancellation
     /// Unresolved: repeat.

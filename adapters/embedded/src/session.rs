@@ -132,10 +132,24 @@ fn forget(tx: &mut Tx<'_>, key: &LockKey, of: Option<SessionId>, attempt: Attemp
             return Ok(false);
         };
         // Repeats of a private attempt come without a session, and look among those marks.
-        tx.settle(of.filter(|_| !row.private), attempt)?;
+        if let Err(full) = tx.settle(of.filter(|_| !row.private), attempt) {
+            // No room for the mark: then at least nothing stays held that nobody claims (INV-09).
+            end_attempt(tx, key, of, attempt)?;
+            return Err(full);
+        }
     } else {
         tx.settle(None, attempt)?;
     }
+    end_attempt(tx, key, of, attempt)
+}
+
+/// Ends what the attempt holds, if it is this holder's.
+fn end_attempt(
+    tx: &mut Tx<'_>,
+    key: &LockKey,
+    of: Option<SessionId>,
+    attempt: AttemptId,
+) -> Step<bool> {
     let (row, live) = tx.live_grant(key)?;
     match (row, live) {
         (Some(row), Some((session, granted))) if granted == attempt => match of {

@@ -143,6 +143,9 @@ impl State {
                     return Ok(false);
                 };
                 if row.settled.len() >= most && !row.settled.contains(&attempt) {
+                    // No room for the mark: then at least nothing stays held that nobody claims
+                    // (INV-09).
+                    self.end_attempt(key, holder, attempt, at);
                     return Err(LockError::limit(
                         "lock.max_settled_attempts",
                         "this session has settled too many attempts: close it",
@@ -156,14 +159,16 @@ impl State {
             }
             Holder::Private { .. } => self.settled.insert(attempt, at.now),
         }
-        // An attempt is one holder's: nobody ends another's grant by knowing its name.
+        Ok(self.end_attempt(key, holder, attempt, at))
+    }
+
+    /// Ends what the attempt holds, if it is this holder's: nobody ends another's grant by knowing
+    /// its name.
+    fn end_attempt(&mut self, key: &LockKey, holder: &Holder, attempt: AttemptId, at: At) -> bool {
         let own = self.meet(key, at.now).is_some_and(|grant| match holder {
             Holder::Session(session) => grant.session == session.id,
             Holder::Private { .. } => self.is_private_to(&grant.session, key),
         });
-        if !own {
-            return Ok(false);
-        }
-        Ok(matches!(self.apply(key, LockEvent::Forget(attempt)), Effect::Ended(_)))
+        own && matches!(self.apply(key, LockEvent::Forget(attempt)), Effect::Ended(_))
     }
 }

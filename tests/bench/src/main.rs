@@ -41,6 +41,7 @@ async fn measure(rounds: usize, span: Duration) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let disk = fdatasync_rate(folder.path(), span)?;
         let one = store_rate(folder.path(), "one", Durability::Full, 1, span).await?;
+        let idle = store_rate(folder.path(), "idle", Durability::BenchOnlyOff, 1, span).await?;
         let many = store_rate(folder.path(), "many", Durability::Full, 256, span).await?;
         let off = store_rate(folder.path(), "off", Durability::BenchOnlyOff, 256, span).await?;
         alone.push(one.rate / disk);
@@ -48,6 +49,7 @@ async fn measure(rounds: usize, span: Duration) -> Result<()> {
         writeln!(out, "round {round}: disk {disk:.0} fdatasync/s")?;
         for (name, run) in [
             ("  1 caller,    synchronous=FULL", &one),
+            ("  1 caller,    synchronous=OFF ", &idle),
             ("  256 callers, synchronous=FULL", &many),
             ("  256 callers, synchronous=OFF ", &off),
         ] {

@@ -166,6 +166,12 @@ pub async fn a_session_settles_only_so_many<H: Harness>(h: &H) {
     assert_invalid(a.insert(&key("k"), &holder, first).await, "attempt_id");
     let handle = a.take(&key("k"), &holder).await;
     assert!(a.release(&handle).await);
+    // Without room for a mark the grant ends all the same (INV-09).
+    let named = attempt();
+    a.take_as(&key("k"), &holder, named).await;
+    let answer = a.try_forget(&key("k"), &holder, named).await;
+    assert_refused(answer, ErrorKind::Limit { limit: "lock.max_settled_attempts" });
+    assert_eq!(a.read(&key("k")).await, None);
     let other = a.open("worker", long()).await;
     assert!(!a.forget(&key("k"), &of(&other), attempt()).await);
 }
