@@ -1,7 +1,7 @@
 //! A lock's states and events as one pure transition table.
 //!
 //! [`LockState`] × [`LockEvent`] → next state and [`Effect`]. Stores that can run it do (the
-//! memory store); the others are checked against it. [`table`] holds the transitions, and its
+//! memory store); the others are checked against it. `table` holds the transitions, and its
 //! tests go through every state and event.
 
 mod event;
