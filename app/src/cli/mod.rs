@@ -30,12 +30,11 @@ mod serve;
 mod stores;
 mod target;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::run::{exit, supervisor};
+use crate::run::{exit, say, supervisor};
 use args::{Args, Command};
 
 /// The whole program: reads the command line and does what it says.
@@ -72,9 +71,4 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::main(options),
         Command::Serve(options) => serve::main(options),
     })
-}
-
-/// A message to a person, on standard error; nothing depends on its being read.
-fn say(message: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr().lock(), "dlock: {message}");
 }

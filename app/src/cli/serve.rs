@@ -93,7 +93,6 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
             (backend, directory.display().to_string())
         }
     };
-    let name = backend.locks.backend_id();
     let service = Service::new(backend, clock.clone(), entropy.clone(), effective.service);
 
     let draining = CancellationToken::new();
@@ -102,7 +101,7 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
     config.max_body = effective.max_body;
     config.max_connections = effective.max_connections;
     config.draining = draining.clone();
-    config.backend = name;
+    config.backend = service.backend_id();
     config.host_policy =
         if effective.listen.ip().is_loopback() { HostPolicy::Loopback } else { HostPolicy::Any };
     let metrics = crate::prometheus::install(&service, clock.clone());

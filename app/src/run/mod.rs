@@ -54,4 +54,5 @@ mod streams;
 pub mod supervisor;
 
 pub use execute::execute;
+pub(crate) use people::say;
 pub use request::{Home, RunRequest};

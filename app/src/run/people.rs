@@ -8,7 +8,7 @@ use std::{
 use dlock_domain::{LockError, LockInfo, WallTime};
 
 /// Says one line. Nobody listening is no reason to stop.
-pub(super) fn say(message: fmt::Arguments<'_>) {
+pub(crate) fn say(message: fmt::Arguments<'_>) {
     drop(writeln!(io::stderr().lock(), "dlock: {message}"));
 }
 

@@ -20,12 +20,15 @@ mod terminal;
 use std::{ffi::OsString, time::Duration};
 
 use dlock_domain::Moment;
+use dlock_ports::Clock as _;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{Signal, getpid, set_child_subreaper},
     thread::set_name,
-    time::{ClockId, Timespec, clock_gettime},
+    time::Timespec,
 };
+
+use crate::SystemClock;
 
 use super::{
     exit,
@@ -112,11 +115,7 @@ fn first_lease(channel: &mut Channel) -> Option<(Schedule, Vec<Order>)> {
 
 /// Now, on the clock that the deadlines are on.
 fn now() -> Moment {
-    let time = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Moment::from_nanos(0)
-        .after(Duration::from_secs(seconds))
-        .after(Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0)))
+    SystemClock::new().now()
 }
 
 struct Supervisor {
