@@ -3,13 +3,17 @@
 //! A process group is not enough: `timeout` and shells with job control put what they start into
 //! groups of their own. With a child subreaper every orphan stays a descendant, whatever its
 //! group; only who left the session (`setsid`) is let go.
+//!
+//! Sessions and groups are read here and not asked of the system calls: in a container whose first
+//! process made none of its own they belong to another namespace and have the number 0, which is a
+//! good number to compare and no number of a process.
 
 use std::{collections::HashMap, fs, io};
 
 use rustix::{
     io::Errno,
     process::{
-        Pid, PidfdFlags, Signal, getpid, getsid, kill_process, pidfd_open, pidfd_send_signal,
+        Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open, pidfd_send_signal,
     },
 };
 
@@ -76,8 +80,7 @@ fn descendants(table: &[Process], root: i32, session: i32) -> Vec<Process> {
 /// # Errors
 /// When `/proc` cannot be read or is not that of this process's namespace.
 pub(super) fn living() -> io::Result<Vec<Process>> {
-    let own = getpid().as_raw_pid();
-    let session = getsid(None)?.as_raw_pid();
+    let own = own()?;
     let mut table = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -85,10 +88,24 @@ pub(super) fn living() -> io::Result<Vec<Process>> {
         // One that ended meanwhile is no longer of interest.
         table.extend(Process::read(pid));
     }
-    if !table.iter().any(|process| process.pid == own && process.session == session) {
+    Ok(descendants(&table, own.pid, own.session))
+}
+
+/// This process.
+fn own() -> io::Result<Process> {
+    let own = getpid().as_raw_pid();
+    // What `/proc` calls us is another number where it shows another namespace.
+    if fs::read_link("/proc/self")?.to_str() != Some(&own.to_string()) {
         return Err(io::Error::other("/proc shows other processes than ours"));
     }
-    Ok(descendants(&table, own, session))
+    Process::read(own).ok_or_else(|| io::Error::other("/proc cannot be understood"))
+}
+
+/// The group of the process that started this one; `None` too where that group is not of this
+/// namespace.
+pub(super) fn group_of_parent() -> Option<Pid> {
+    let parent = Process::read(getppid()?.as_raw_pid())?;
+    Pid::from_raw(parent.group)
 }
 
 /// Signals these processes, each only if it still is the one that was seen.
@@ -178,6 +195,18 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [11, 12, 14]);
         assert_eq!(descendants(&table, 20, 5).len(), 2);
+    }
+
+    #[test]
+    fn a_session_of_another_namespace_is_a_session_too() {
+        let table = [
+            process(1, 0, 0, b'S'),
+            process(2, 1, 0, b'S'),
+            process(3, 2, 0, b'R'),
+            process(4, 2, 4, b'S'),
+        ];
+        let found: Vec<i32> = descendants(&table, 1, 0).iter().map(|process| process.pid).collect();
+        assert_eq!(found, [2, 3]);
     }
 
     #[test]

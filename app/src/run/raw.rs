@@ -13,7 +13,7 @@ use std::{
 use rustix::{
     fs::{FileType, fstat},
     io::{FdFlags, fcntl_setfd},
-    process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal},
+    process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal},
     termios::tcsetpgrp,
 };
 
@@ -110,7 +110,7 @@ pub(super) fn prepare(command: &mut Command, deaf: Deaf, terminal: Option<OwnedF
         if let Some(terminal) = &terminal {
             // The process already leads its own group and still ignores TTOU. Without the
             // terminal it runs all the same.
-            let _ = tcsetpgrp(terminal.as_fd(), getpgrp());
+            let _ = tcsetpgrp(terminal.as_fd(), getpid());
         }
         deaf.recover();
         Ok(())

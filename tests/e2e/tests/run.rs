@@ -9,8 +9,11 @@ use std::{
     time::Duration,
 };
 
-use dlock_e2e::{catches, dlock, eventually, runs, signal};
-use rustix::process::Signal;
+use dlock_e2e::{catches, dlock, eventually, runs, signal, unconfigured};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::Signal,
+};
 use tempfile::TempDir;
 
 /// A folder with a store of its own.
@@ -82,6 +85,10 @@ impl Started {
 
     /// Returns when every process that holds the command's standard output has ended.
     fn all_gone(&mut self) {
+        let mut ready = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        // Nothing is written any more, so the end is the only thing that can come.
+        let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut ready, Some(&patience)).unwrap(), 1, "processes are left");
         self.output.read_to_end(&mut Vec::new()).unwrap();
     }
 
@@ -277,6 +284,29 @@ fn c52_killing_the_supervisor_kills_the_command_and_its_children() {
     started.all_gone();
     let (status, said) = started.end();
     assert_eq!(status.code(), Some(70), "{said}");
+    assert_eq!(place.try_it(), Some(0), "the lock was given back");
+}
+
+/// In a container, session and group of the first process may belong to another namespace: the
+/// system then calls both 0. Where the system allows no namespace this runs without one.
+#[test]
+fn c52_also_below_the_first_process_of_a_container() {
+    let place = Place::new();
+    let contained = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let tried = Command::new("unshare").args(&contained[1..]).arg("true").output();
+    let namespaces = tried.is_ok_and(|tried| tried.status.success());
+    let (program, options) =
+        if namespaces { (contained[0], &contained[1..]) } else { ("env", &[][..]) };
+    // The supervisor is killed; what it left behind, in its group and in another, is dlock's to end.
+    let command = "(sleep 1000.0052) & timeout 1000 sleep 1000.0052 & kill -KILL $PPID; wait";
+    let script = r#""$1" run job --data-dir data -- sh -c "$2"; code=$?
+        echo "code $code, left $(cat /proc/[0-9]*/cmdline 2>&- | tr '\0' '\n' | grep -c '^1000.0052$')""#;
+    let mut shell = Command::new(program);
+    shell.args(options).args(["sh", "-c", script, "sh"]).arg(dlock()).arg(command);
+    let output =
+        unconfigured(&mut shell).current_dir(place.path()).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("code 70, left 0"), "namespaces: {namespaces}; {output:?}");
     assert_eq!(place.try_it(), Some(0), "the lock was given back");
 }
 

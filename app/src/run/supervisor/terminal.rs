@@ -13,11 +13,11 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, open},
-    process::{Pid, Signal, getpgid, getppid, test_kill_process_group},
+    process::{Pid, Signal, test_kill_process_group},
     termios::{isatty, tcgetpgrp, tcsetpgrp},
 };
 
-use super::group::Group;
+use super::{super::family, group::Group};
 
 /// The controlling terminal, where there is one.
 pub(super) struct Terminal {
@@ -33,7 +33,7 @@ impl Terminal {
     pub(super) fn of_parent() -> Option<Self> {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let terminal = open("/dev/tty", flags, Mode::empty()).ok()?;
-        let home = getpgid(Some(getppid()?)).ok()?;
+        let home = family::group_of_parent()?;
         Some(Self { terminal, home, handed: false, wanted: false })
     }
 
