@@ -51,7 +51,7 @@ pub use lock_key::LockKey;
 pub use lock_name::LockName;
 pub use namespace::Namespace;
 pub use outcome::{LockOutcome, Reason, RevocationRecord};
-pub use owner::OwnerId;
+pub use owner::{OwnerId, is_printable};
 pub use session::Session;
 pub use session_id::SessionId;
 pub use time::{Deadline, Moment, WallTime};

@@ -49,8 +49,10 @@ impl OwnerId {
 }
 
 /// Whether a character can be shown without moving the cursor, hiding text or turning its
-/// direction: what people read must be what was written.
-pub(crate) fn is_printable(c: char) -> bool {
+/// direction: what people read must be what was written (C33). Owners and reasons hold nothing
+/// else; a lock's name may, and is escaped where it is shown.
+#[must_use]
+pub fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

@@ -1,6 +1,8 @@
 //! `POST /v1/floor`: after a restore, every token is greater than all that were granted before.
 
 use axum::{extract::State, http::StatusCode, response::Response};
+use dlock_domain::Namespace;
+use dlock_ports::Raised;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,6 +35,17 @@ pub(crate) struct RaisedBody<'a> {
     grants_ended: u64,
 }
 
+impl<'a> RaisedBody<'a> {
+    /// What a raise did.
+    pub(crate) fn new(namespace: &'a Namespace, raised: &Raised) -> Self {
+        Self {
+            namespace: namespace.as_str(),
+            token_floor: raised.floor.get(),
+            grants_ended: raised.grants_ended,
+        }
+    }
+}
+
 /// Raises a namespace's floor and ends its live grants, in one transaction of the store (INV-04).
 /// A client that hangs up gives up the answer only; a repeat is harmless.
 #[utoipa::path(
@@ -54,10 +67,5 @@ pub(crate) async fn raise(
     let namespace = fields::namespace(app.config(), body.namespace)?;
     let at_least = fields::floor(body.at_least)?;
     let raised = app.service().raise_floor(&namespace, at_least).await?;
-    let body = RaisedBody {
-        namespace: namespace.as_str(),
-        token_floor: raised.floor.get(),
-        grants_ended: raised.grants_ended,
-    };
-    Ok(reply::json(StatusCode::OK, &body))
+    Ok(reply::json(StatusCode::OK, &RaisedBody::new(&namespace, &raised)))
 }

@@ -15,7 +15,7 @@ pub(crate) struct Live {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Ready)]
 pub(crate) struct ReadyBody {
-    ready: bool,
+    pub(crate) ready: bool,
 }
 
 /// `GET /livez`: answers as long as the process does, whatever the store does.

@@ -58,6 +58,7 @@
 //! | `spec` | the API's description, with what every call can answer |
 //! | `json`, `query`, `fields`, `cursor`, `depth` | strict reading, into types that cannot be invalid |
 //! | `problem`, `reply`, `info` | answers |
+//! | [`wire`] | their bodies as text, for whoever else prints what this server would answer |
 //! | `envelope`, `received`, `request_id`, `trace`, `host`, `panic` | what happens around every handler |
 //!
 //! What is deliberately absent: TLS, access rules, compression, and any knowledge of a store.
@@ -91,6 +92,7 @@ mod sessions;
 mod spec;
 mod stream;
 mod trace;
+pub mod wire;
 
 pub use config::{HostPolicy, HttpConfig, Metrics};
 pub use ready::ReadinessProbe;

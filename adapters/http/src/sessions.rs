@@ -4,7 +4,7 @@
 //! tasks of its own, so dropping a handler gives up the answer only (trap 41).
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use dlock_domain::{FencingToken, LockKey};
+use dlock_domain::{FencingToken, LockKey, Session};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -52,6 +52,18 @@ pub(crate) struct Opened<'a> {
     valid_ms: u64,
 }
 
+impl<'a> Opened<'a> {
+    /// A session whose lease may be believed in for so long.
+    pub(crate) fn new(session: &'a Session, valid_ms: u64) -> Self {
+        Self {
+            session_id: session.id.expose(),
+            owner: session.owner.as_str(),
+            ttl_ms: session.ttl.as_millis(),
+            valid_ms,
+        }
+    }
+}
+
 /// `POST /v1/sessions`. After a lost reply nobody knows the id: the lease ends by itself.
 #[utoipa::path(
     post,
@@ -72,12 +84,7 @@ pub(crate) async fn open(
     let owner = fields::owner(body.owner)?;
     let ttl = fields::ttl(body.ttl_ms)?;
     let session = app.service().open_session(owner, ttl).await?;
-    let opened = Opened {
-        session_id: session.id.expose(),
-        owner: session.owner.as_str(),
-        ttl_ms: session.ttl.as_millis(),
-        valid_ms: received.valid_ms(session.client_deadline),
-    };
+    let opened = Opened::new(&session, received.valid_ms(session.client_deadline));
     Ok(reply::json(StatusCode::CREATED, &opened))
 }
 
@@ -136,6 +143,23 @@ pub(crate) struct Lost<'a> {
     fencing_token: u64,
 }
 
+impl<'a> Kept<'a> {
+    /// A session whose lease may be believed in for so long, but for the lost ones.
+    pub(crate) fn new(kept: &'a dlock_ports::Kept, valid_ms: u64) -> Self {
+        let lost = kept.lost.iter().map(|(key, token)| Lost {
+            name: key.name().as_str(),
+            namespace: key.namespace().as_str(),
+            fencing_token: token.get(),
+        });
+        Self {
+            session_id: kept.session.id.expose(),
+            ttl_ms: kept.session.ttl.as_millis(),
+            valid_ms,
+            lost: lost.collect(),
+        }
+    }
+}
+
 /// `POST /v1/sessions/keepalive`. `valid_ms` counts for those of `held` that are not in `lost`, and
 /// for nothing else (INV-03).
 #[utoipa::path(
@@ -162,17 +186,7 @@ pub(crate) async fn keep_alive(
         held.push(grant.map_err(|error| Problem::from(error).within("held", at))?);
     }
     let kept = app.service().keep_session(&id, &held).await?;
-    let lost = kept.lost.iter().map(|(key, token)| Lost {
-        name: key.name().as_str(),
-        namespace: key.namespace().as_str(),
-        fencing_token: token.get(),
-    });
-    let body = Kept {
-        session_id: kept.session.id.expose(),
-        ttl_ms: kept.session.ttl.as_millis(),
-        valid_ms: received.valid_ms(kept.session.client_deadline),
-        lost: lost.collect(),
-    };
+    let body = Kept::new(&kept, received.valid_ms(kept.session.client_deadline));
     Ok(reply::json(StatusCode::OK, &body))
 }
 
@@ -252,7 +266,7 @@ pub(crate) async fn look(
 #[schema(as = ClosedSession)]
 pub(crate) struct Closed {
     /// False where the session was gone, perhaps by an earlier try.
-    closed: bool,
+    pub(crate) closed: bool,
 }
 
 /// `POST /v1/sessions/close`. `closed: false`: it was gone, perhaps by an earlier try.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use dlock_domain::{AttemptId, FencingToken, LockError, LockName, OwnerId, Reason, TokenFloor};
+use dlock_http::wire;
 
 use super::secret::{self, Secret};
 
@@ -51,7 +52,7 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Print a shell's completions.
     Completions(Completions),
-    /// Write the manual pages into a directory.
+    /// Print the manual page, or write one for each command into a directory.
     Man(Man),
     /// Own the processes of a command (started by `run` only).
     #[command(hide = true)]
@@ -115,6 +116,11 @@ pub(crate) struct Place {
     /// The lock's namespace [default: default].
     #[arg(long)]
     pub(crate) namespace: Option<String>,
+}
+
+/// How the answer is printed. `run` has no such choice: its output is its command's.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Format {
     /// Print what HTTP would answer.
     #[arg(long)]
     pub(crate) json: bool,
@@ -151,6 +157,8 @@ pub(crate) struct Run {
 pub(crate) struct Acquire {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// The lock's name.
     #[arg(value_parser = name)]
     pub(crate) name: LockName,
@@ -175,6 +183,8 @@ pub(crate) struct Acquire {
 pub(crate) struct Renew {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// The lock's name.
     #[arg(value_parser = name)]
     pub(crate) name: LockName,
@@ -190,6 +200,8 @@ pub(crate) struct Renew {
 pub(crate) struct Release {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// The lock's name.
     #[arg(value_parser = name)]
     pub(crate) name: LockName,
@@ -208,6 +220,8 @@ pub(crate) struct Release {
 pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// The lock's name.
     #[arg(value_parser = name)]
     pub(crate) name: LockName,
@@ -217,18 +231,25 @@ pub(crate) struct Inspect {
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// Only names that begin with this.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", value_parser = prefix)]
     pub(crate) prefix: String,
     /// At most so many.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) limit: u32,
+    /// Go on where an earlier list ended: its next_cursor.
+    #[arg(long, value_parser = cursor)]
+    pub(crate) cursor: Option<LockName>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Revoke {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// The lock's name.
     #[arg(value_parser = name)]
     pub(crate) name: LockName,
@@ -257,6 +278,8 @@ pub(crate) enum Session {
 pub(crate) struct SessionOpen {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// How long it lives without being kept [default: 30s].
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttl: Option<String>,
@@ -269,6 +292,8 @@ pub(crate) struct SessionOpen {
 pub(crate) struct SessionId {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// The session's id; `-` reads it from standard input.
     #[arg(value_parser = secret::parse, value_name = "ID")]
     pub(crate) session: Secret,
@@ -285,6 +310,8 @@ pub(crate) enum Floor {
 pub(crate) struct FloorRaise {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
     /// What every later token must exceed.
     #[arg(value_parser = floor, value_name = "AT_LEAST")]
     pub(crate) at_least: TokenFloor,
@@ -294,6 +321,8 @@ pub(crate) struct FloorRaise {
 pub(crate) struct Health {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -304,8 +333,8 @@ pub(crate) struct Completions {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
-    /// Where to write the pages.
-    pub(crate) directory: PathBuf,
+    /// Where to write a page for each command; without it the program's own is printed.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -346,6 +375,14 @@ fn token(text: &str) -> Result<FencingToken, String> {
     FencingToken::from_user(number(text)?).map_err(|error| plain(&error))
 }
 
+fn prefix(text: &str) -> Result<String, String> {
+    wire::read_prefix(text).map(str::to_owned).map_err(|error| plain(&error))
+}
+
+fn cursor(text: &str) -> Result<LockName, String> {
+    wire::read_cursor(text).map_err(|error| plain(&error))
+}
+
 fn floor(text: &str) -> Result<TokenFloor, String> {
     TokenFloor::new(number(text)?).map_err(|error| plain(&error))
 }
@@ -368,7 +405,7 @@ mod tests {
         };
         assert!(run(&[]).is_ok());
         for (extra, option) in [
-            (["--wait=-1s", "--json"], "--wait"),
+            (["--wait=-1s", "--no-wait"], "--wait"),
             (["--wait", "2h"], "--wait"),
             (["--owner", "a\nb"], "--owner"),
             (["--conflict-exit-code", "256"], "--conflict-exit-code"),
@@ -377,6 +414,12 @@ mod tests {
             assert!(refused.contains(option), "{refused}");
         }
         assert!(run(&["--no-wait", "--wait=1s"]).is_err());
+        assert!(run(&["--json"]).is_err(), "its output is its command's");
+        let list = |extra: &[&str]| Args::try_parse_from(["dlock", "list"].iter().chain(extra));
+        assert!(list(&["--cursor", "6162", "--prefix", "a b"]).is_ok());
+        for bad in [["--cursor", "xx"], ["--prefix", "a\u{1b}"], ["--limit", "0"]] {
+            assert!(list(&bad).is_err(), "{bad:?}");
+        }
         assert!(Args::try_parse_from(["dlock", "run", "", "--", "true"]).is_err());
         assert!(Args::try_parse_from(["dlock", "run", "nightly"]).is_err());
     }

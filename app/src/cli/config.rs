@@ -1,10 +1,9 @@
 //! `dlock config`.
 
-use std::io::Write as _;
-
 use super::args::ConfigCommand;
 use super::loaded;
-use crate::config::show;
+use super::table::Table;
+use crate::config::rows;
 
 pub(crate) fn main(command: &ConfigCommand) -> u8 {
     let (ConfigCommand::Show(file) | ConfigCommand::Check(file)) = command;
@@ -13,8 +12,9 @@ pub(crate) fn main(command: &ConfigCommand) -> u8 {
         Err(code) => return code,
     };
     if matches!(command, ConfigCommand::Show(_)) {
-        // A closed pipe is no error.
-        let _ = std::io::stdout().lock().write_all(show(&loaded.settings).as_bytes());
+        let rows = rows(&loaded.settings).into_iter().map(Vec::from).collect();
+        let head = &["KEY", "VALUE", "FROM"];
+        return Table { head, rows, ..Table::default() }.print(0);
     }
     0
 }

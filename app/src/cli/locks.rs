@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use dlock_domain::{LockError, LockHandle, LockKey, LockName, LockOutcome};
+use dlock_domain::{FencingToken, LockError, LockHandle, LockKey, LockName, LockOutcome};
+use dlock_http::wire::{self, Asked};
 use dlock_ports::{
-    AcquireRequest, Acquired, Clock as _, Current, ListRequest, Released, RevokeRequest, SessionRef,
+    AcquireRequest, Acquired, Clock as _, Current, ListRequest, Page, Released, RevokeRequest,
+    SessionRef,
 };
-use serde_json::{Value, json};
 
-use super::answer::{self, Answer, info_json};
+use super::answer::{self, Answer, told};
 use super::args::{Acquire, Inspect, List, Release, Renew, Revoke};
+use super::table::{Table, Tone};
 use super::target::Target;
 use super::{owner, target};
 use crate::run::exit;
@@ -20,18 +22,10 @@ fn key(target: &Target, name: &LockName) -> LockKey {
     LockKey::new(target.loaded.effective.namespace.clone(), name.clone())
 }
 
-/// Prints an answer or a failure.
-pub(super) fn told(outcome: Outcome, json: bool) -> u8 {
-    match outcome {
-        Ok(answer) => answer.print(json),
-        Err(error) => answer::fail(&error, json),
-    }
-}
-
 pub(crate) fn acquire(options: &Acquire) -> u8 {
     let flags: &[_] = &[("lock.default.ttl", "--ttl", &options.ttl)];
     target::with(&options.place, flags, |target| async move {
-        told(do_acquire(&target, options).await, options.place.json)
+        told(do_acquire(&target, options).await, Asked::Write, options.format.json)
     })
 }
 
@@ -51,39 +45,24 @@ async fn do_acquire(target: &Arc<Target>, options: &Acquire) -> Outcome {
     };
     match target.locks.acquire(request).await? {
         Acquired::Granted(handle) => Ok(granted(target, &handle)),
-        Acquired::NotGranted { holder } => {
-            let json = json!({
-                "type": "urn:dlock:problem:not-granted",
-                "status": 409,
-                "detail": "the lock is held",
-                "retryable": false,
-                "applied": "no",
-                "holder": holder.as_ref().map_or(Value::Null, info_json),
-            });
-            let mut rows = vec![vec!["not granted".to_owned()]];
-            if let Some(holder) = &holder {
-                rows.push(answer::info_head());
-                rows.push(answer::info_row(holder));
-            }
-            Ok(Answer { code: exit::NOT_GRANTED, json, rows })
-        }
+        Acquired::NotGranted { holder } => Ok(Answer {
+            code: exit::NOT_GRANTED,
+            json: wire::not_granted(holder.as_ref(), answer::now()),
+            table: Table {
+                headline: Some((Tone::Bad, "not granted")),
+                head: if holder.is_some() { answer::INFO_HEAD } else { &[] },
+                rows: holder.iter().map(answer::info_row).collect(),
+                foot: None,
+            },
+        }),
     }
 }
 
 fn granted(target: &Target, handle: &LockHandle) -> Answer {
     let valid = handle.client_deadline.since(target.clock.now());
-    let json = json!({
-        "name": handle.key.name().as_str(),
-        "namespace": handle.key.namespace().as_str(),
-        "owner": handle.owner.as_str(),
-        "session_id": handle.session.expose(),
-        "fencing_token": handle.token.get(),
-        "ttl_ms": handle.ttl.as_millis(),
-        "valid_ms": answer::millis(valid),
-    });
     Answer::pairs(
         0,
-        json,
+        wire::grant(handle, valid),
         [
             ("token", handle.token.to_string()),
             ("session", handle.session.expose()),
@@ -100,7 +79,7 @@ pub(crate) fn renew(options: &Renew) -> u8 {
             let handle = target.locks.renew(&key, options.token, &session).await?;
             Ok(granted(&target, &handle))
         };
-        told(renewed.await, options.place.json)
+        told(renewed.await, Asked::Write, options.format.json)
     })
 }
 
@@ -120,26 +99,26 @@ pub(crate) fn release(options: &Release) -> u8 {
             };
             Ok(released_answer(released, options.token.is_some()))
         };
-        told(released.await, options.place.json)
+        told(released.await, Asked::Write, options.format.json)
     })
 }
 
 /// `released: false` is loss for a release by token; an attempt that is settled may well have
 /// held nothing.
-fn released_answer(Released { released, current }: Released, by_token: bool) -> Answer {
-    let current = match current {
-        Current::None => "none",
-        Current::Same => "same",
-        Current::Other => "other",
+fn released_answer(outcome: Released, by_token: bool) -> Answer {
+    let current = match outcome.current {
+        Current::None => "nobody",
+        Current::Same => "this session",
+        Current::Other => "another session",
         Current::Unknown => "unknown",
     };
-    let code = if released || !by_token { 0 } else { exit::LOST };
-    let word = if released { "yes" } else { "no" };
-    Answer::pairs(
-        code,
-        json!({ "released": released, "current": current }),
-        [("released", word.to_owned()), ("held now by", current.to_owned())],
-    )
+    let (code, word) = match (outcome.released, by_token) {
+        (true, _) => (0, "yes"),
+        (false, true) => (exit::LOST, "no: it was lost"),
+        (false, false) => (0, "no: the attempt held nothing"),
+    };
+    let rows = [("released", word.to_owned()), ("held now by", current.to_owned())];
+    Answer::pairs(code, wire::released(&outcome), rows)
 }
 
 pub(crate) fn inspect(options: &Inspect) -> u8 {
@@ -149,22 +128,21 @@ pub(crate) fn inspect(options: &Inspect) -> u8 {
             Ok(match found {
                 Some(info) => Answer {
                     code: 0,
-                    json: info_json(&info),
-                    rows: vec![answer::info_head(), answer::info_row(&info)],
+                    json: wire::info(&info, answer::now()),
+                    table: Table {
+                        head: answer::INFO_HEAD,
+                        rows: vec![answer::info_row(&info)],
+                        ..Table::default()
+                    },
                 },
                 None => Answer {
                     code: 1,
-                    json: json!({
-                        "type": "urn:dlock:problem:not-held",
-                        "status": 404,
-                        "detail": "nobody holds the lock",
-                        "retryable": false,
-                    }),
-                    rows: vec![vec!["free".to_owned()]],
+                    json: wire::not_held(),
+                    table: Table { headline: Some((Tone::Good, "free")), ..Table::default() },
                 },
             })
         };
-        told(inspected.await, options.place.json)
+        told(inspected.await, Asked::Read, options.format.json)
     })
 }
 
@@ -174,36 +152,35 @@ const PAGE: u16 = 500;
 pub(crate) fn list(options: &List) -> u8 {
     target::with(&options.place, &[], |target| async move {
         let listed = async {
-            let mut locks = Vec::new();
-            let mut after = None;
-            loop {
-                let left = options.limit.saturating_sub(u32::try_from(locks.len()).unwrap_or(0));
-                let request = ListRequest {
-                    namespace: target.loaded.effective.namespace.clone(),
-                    prefix: options.prefix.as_str().into(),
-                    after: after.take(),
-                    limit: u16::try_from(left).unwrap_or(PAGE).min(PAGE),
-                };
-                let page = target.locks.list(request).await?;
-                locks.extend(page.locks);
-                after = page.next;
-                if after.is_none() || locks.len() >= options.limit as usize {
-                    break;
-                }
-            }
-            let mut rows = vec![answer::info_head()];
-            rows.extend(locks.iter().map(answer::info_row));
-            if after.is_some() {
-                rows.push(vec!["…".to_owned()]);
-            }
-            let json = json!({
-                "locks": locks.iter().map(info_json).collect::<Vec<_>>(),
-                "more": after.is_some(),
-            });
-            Ok(Answer { code: 0, json, rows })
+            let page = pages(&target, options).await?;
+            let more = page.next.as_ref();
+            let foot = more.map(|next| format!("more: --cursor {}", wire::write_cursor(next)));
+            let rows = page.locks.iter().map(answer::info_row).collect();
+            let table = Table { head: answer::INFO_HEAD, rows, foot, ..Table::default() };
+            Ok(Answer { code: 0, json: wire::page(&page, answer::now()), table })
         };
-        told(listed.await, options.place.json)
+        told(listed.await, Asked::Read, options.format.json)
     })
+}
+
+/// One page for people, as large as they like: made of as many of the store's as it takes.
+async fn pages(target: &Target, options: &List) -> Result<Page, LockError> {
+    let mut page = Page { locks: Vec::new(), next: options.cursor.clone() };
+    loop {
+        let left = options.limit.saturating_sub(u32::try_from(page.locks.len()).unwrap_or(0));
+        let request = ListRequest {
+            namespace: target.loaded.effective.namespace.clone(),
+            prefix: options.prefix.as_str().into(),
+            after: page.next.take(),
+            limit: u16::try_from(left).unwrap_or(PAGE).min(PAGE),
+        };
+        let more = target.locks.list(request).await?;
+        page.locks.extend(more.locks);
+        page.next = more.next;
+        if page.next.is_none() || page.locks.len() >= options.limit as usize {
+            return Ok(page);
+        }
+    }
 }
 
 pub(crate) fn revoke(options: &Revoke) -> u8 {
@@ -217,45 +194,28 @@ pub(crate) fn revoke(options: &Revoke) -> u8 {
             let outcome = target.locks.revoke(&key(&target, &options.name), request).await?;
             Ok(revoked_answer(outcome))
         };
-        told(revoked.await, options.place.json)
+        told(revoked.await, Asked::Write, options.format.json)
     })
 }
 
 fn revoked_answer(outcome: LockOutcome) -> Answer {
-    let (revoked, previous, floor) = match outcome {
-        LockOutcome::Revoked { previous, floor } => (true, Some(previous), floor),
-        LockOutcome::Free { floor } => (false, None, floor),
+    let token = |token: Option<FencingToken>| {
+        token.map_or_else(|| "none".to_owned(), |token| token.to_string())
+    };
+    let json = wire::revoked(outcome);
+    let (word, previous, floor) = match outcome {
+        LockOutcome::Revoked { previous, floor } => ("yes", Some(previous), floor),
+        LockOutcome::Free { floor } => ("nobody held it", None, floor),
         LockOutcome::Mismatch { current } => {
-            let current = current.map(dlock_domain::FencingToken::get);
-            let json = json!({
-                "type": "urn:dlock:problem:token-mismatch",
-                "status": 409,
-                "detail": "the live grant is not the expected one",
-                "retryable": false,
-                "applied": "no",
-                "current_token": current,
-            });
-            let current = current.map_or_else(|| "none".to_owned(), |token| token.to_string());
-            return Answer::pairs(
-                exit::NOT_GRANTED,
-                json,
-                [("revoked", "no: another token".to_owned()), ("current token", current)],
-            );
+            let rows =
+                [("revoked", "no: another token".to_owned()), ("current token", token(current))];
+            return Answer::pairs(exit::NOT_GRANTED, json, rows);
         }
     };
-    let previous = previous.map(dlock_domain::FencingToken::get);
-    let json = json!({
-        "revoked": revoked,
-        "previous_token": previous,
-        "new_token_floor": floor.get(),
-    });
-    Answer::pairs(
-        0,
-        json,
-        [
-            ("revoked", if revoked { "yes" } else { "nobody held it" }.to_owned()),
-            ("previous token", previous.map_or_else(|| "none".to_owned(), |t| t.to_string())),
-            ("token floor", floor.to_string()),
-        ],
-    )
+    let rows = [
+        ("revoked", word.to_owned()),
+        ("previous token", token(previous)),
+        ("token floor", floor.to_string()),
+    ];
+    Answer::pairs(0, json, rows)
 }

@@ -7,7 +7,7 @@
 //! | `loaded` | the configuration, as every command loads it first |
 //! | `target` | where a command's locks live: at a server, or in the embedded store |
 //! | `serve`, `run`, `locks`, `operate`, `config` | the commands |
-//! | `answer` | tables for people, or JSON |
+//! | `answer`, `table`, `out` | tables for people, or JSON; writing them |
 //! | `secret` | a session's id on the command line |
 //! | `stores` | stores as configured |
 //! | `logs` | log lines: JSON off a terminal |
@@ -22,19 +22,22 @@ mod loaded;
 mod locks;
 mod logs;
 mod operate;
+mod out;
 mod owner;
 mod place;
 mod run;
 mod secret;
 mod serve;
 mod stores;
+mod table;
 mod target;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::run::{exit, say, supervisor};
+use crate::run::{exit, say, shown, supervisor};
 use args::{Args, Command};
 
 /// The whole program: reads the command line and does what it says.
@@ -42,11 +45,7 @@ use args::{Args, Command};
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => {
-            // A closed pipe is no error: whoever asked has read enough.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 });
-        }
+        Err(error) => return ExitCode::from(refused(&error)),
     };
     if let Command::Supervise(options) = &args.command {
         // First of all: it must run before any other thread begins.
@@ -71,4 +70,18 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::main(options),
         Command::Serve(options) => serve::main(options),
     })
+}
+
+/// Prints help or the version, or says what cannot be understood of the command line: without
+/// colours, since a part of it is somebody else's text, which must not bring its own.
+fn refused(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        // A closed pipe is no error: whoever asked has read enough.
+        let _ = error.print();
+        return 0;
+    }
+    let text = error.render().to_string();
+    let lines: Vec<_> = text.lines().map(shown).collect();
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
+    exit::USAGE
 }

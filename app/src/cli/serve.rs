@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::Serve;
 use super::{loaded, logs, place, say, stores};
 use crate::config::{BackendName, Effective};
-use crate::run::exit;
+use crate::run::{exit, shown};
 use crate::telemetry::Metered;
 use crate::wiring;
 use crate::{OsEntropy, Service, SystemClock};
@@ -181,9 +181,10 @@ fn greet(address: SocketAddr, lives: &str) {
     let _ = writeln!(
         std::io::stdout().lock(),
         "dlock serves on http://{address}\n\
-         data: {lives}\n\
+         data: {}\n\
          try:  curl -s {address}/v1/locks/acquire -H 'content-type: application/json' -d \
-         '{{\"name\":\"nightly\",\"owner\":\"me\",\"ttl_ms\":10000}}'"
+         '{{\"name\":\"nightly\",\"owner\":\"me\",\"ttl_ms\":10000}}'",
+        shown(lives),
     );
 }
 

@@ -7,7 +7,7 @@
 //! | `sources` | reading the file and the environment, refusing what is not in the table |
 //! | `settings` | the layers put together: each value, and where it came from |
 //! | `effective` | the settings as the types that the program works with |
-//! | `show` | printing them, and the table itself, for people |
+//! | `show` | them, and the table itself, for people |
 //!
 //! All that is wrong is reported at once, each with its place and its mend.
 
@@ -22,7 +22,7 @@ pub use effective::{BackendName, Effective, LogFormat};
 pub use kind::Kind;
 pub(crate) use kind::span as duration;
 pub use settings::{Origin, Setting, Settings};
-pub use show::{documentation, show};
+pub use show::{documentation, rows};
 pub use sources::Sources;
 pub use table::{Key, TABLE, key};
 

@@ -2,32 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::settings::Settings;
+use super::settings::{Setting, Settings};
 use super::table::TABLE;
 
-/// Every key with its effective value and where that came from; secrets are hidden.
+/// Every key with its effective value and where that came from, a row each; secrets are hidden.
 #[must_use]
-pub fn show(settings: &Settings) -> String {
-    let rows: Vec<[String; 3]> = settings
-        .all()
-        .iter()
-        .map(|setting| {
-            let value = match &setting.value {
-                Some(_) if setting.key.secret => "(hidden)".to_owned(),
-                Some(value) => value.clone(),
-                None => "-".to_owned(),
-            };
-            [setting.key.name.to_owned(), value, setting.origin.to_string()]
-        })
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let (names, values) = (width(0), width(1));
-    let mut text = String::new();
-    for [name, value, origin] in &rows {
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "{name:names$}  {value:values$}  {origin}");
-    }
-    text
+pub fn rows(settings: &Settings) -> Vec<[String; 3]> {
+    let row = |setting: &Setting| {
+        let value = match &setting.value {
+            Some(_) if setting.key.secret => "(hidden)".to_owned(),
+            Some(value) => value.clone(),
+            None => "-".to_owned(),
+        };
+        [setting.key.name.to_owned(), value, setting.origin.to_string()]
+    };
+    settings.all().iter().map(row).collect()
 }
 
 /// The table as Markdown, for the documentation.
@@ -63,10 +52,10 @@ mod tests {
             ..Sources::default()
         })
         .unwrap();
-        let text = show(&settings);
-        assert_eq!(text.lines().count(), TABLE.len());
-        let line = text.lines().find(|line| line.starts_with("http.listen")).unwrap();
-        assert!(line.contains("127.0.0.1:3") && line.ends_with("--listen"), "{line}");
+        let rows = rows(&settings);
+        assert_eq!(rows.len(), TABLE.len());
+        let row = rows.iter().find(|row| row[0] == "http.listen").unwrap();
+        assert_eq!(row[1..], ["127.0.0.1:3", "--listen"]);
         assert_eq!(documentation().lines().count(), TABLE.len() + 2);
     }
 }

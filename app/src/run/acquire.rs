@@ -7,36 +7,41 @@ use super::{
     RunRequest, exit,
     people::{holder, say, say_error},
     signals::Signals,
+    waiting::Waiting,
 };
 
 /// Acquires the lock in a session of its own; `Err` is the exit code.
 ///
 /// A signal ends the wait at once (C51): the dropped call is settled by the service, which the
-/// caller shuts down.
+/// caller shuts down. Meanwhile people at a terminal see who has the lock; they no longer do when
+/// this returns.
 pub(super) async fn acquire(
     service: &dyn LockService,
     clock: &dyn Clock,
     request: &RunRequest,
     signals: &mut Signals,
 ) -> Result<LockHandle, u8> {
-    tokio::select! {
+    let mut waiting = Waiting::new(request.key.clone());
+    let outcome = tokio::select! {
         // A signal that came first wins over a grant.
         biased;
-        signal = signals.next() => {
-            Err(exit::of_signal(u8::try_from(signal.as_raw()).unwrap_or(u8::MAX)))
+        signal = signals.next() => Err(signal),
+        outcome = wait(service, clock, request) => Ok(outcome),
+        never = waiting.tell(service, clock) => match never {},
+    };
+    waiting.clear(clock).await;
+    match outcome {
+        Err(signal) => Err(exit::of_signal(u8::try_from(signal.as_raw()).unwrap_or(u8::MAX))),
+        Ok(Ok(Ok(handle))) => Ok(handle),
+        Ok(Ok(Err(info))) => {
+            let who = holder(request.key.name().as_str(), info.as_ref(), clock.wall());
+            say(format_args!("not granted: {who}"));
+            Err(request.conflict_exit_code)
         }
-        outcome = wait(service, clock, request) => match outcome {
-            Ok(Ok(handle)) => Ok(handle),
-            Ok(Err(info)) => {
-                let who = holder(request.key.name().as_str(), info.as_ref(), clock.wall());
-                say(format_args!("not granted: {who}"));
-                Err(request.conflict_exit_code)
-            }
-            Err(error) => {
-                say_error("cannot acquire", &error);
-                Err(exit::of_error(&error))
-            }
-        },
+        Ok(Err(error)) => {
+            say_error("cannot acquire", &error);
+            Err(exit::of_error(&error))
+        }
     }
 }
 

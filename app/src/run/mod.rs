@@ -10,6 +10,7 @@
 //! | [`request`](RunRequest) | what is to be run, and under which lock |
 //! | [`exit`] | the exit codes, one table |
 //! | `acquire`, `release` | its first and last act |
+//! | `waiting`, `spinner` | who has the lock, for people at a terminal while dlock waits |
 //! | `signals` | signals that dlock itself receives |
 //! | `guard`, `rescue` | the supervisor as dlock sees it; what to do when it is gone |
 //! | `message`, `lines` | what the two say to each other |
@@ -50,9 +51,11 @@ mod request;
 mod rescue;
 mod schedule;
 mod signals;
+mod spinner;
 mod streams;
 pub mod supervisor;
+mod waiting;
 
 pub use execute::execute;
-pub(crate) use people::say;
+pub(crate) use people::{escaped, say, shown};
 pub use request::{Home, RunRequest};

@@ -26,16 +26,23 @@ pub(crate) struct GrantBody<'a> {
     valid_ms: u64,
 }
 
+impl<'a> GrantBody<'a> {
+    /// A grant that may be believed in for so long.
+    pub(crate) fn new(handle: &'a LockHandle, valid_ms: u64) -> Self {
+        Self {
+            name: handle.key.name().as_str(),
+            namespace: handle.key.namespace().as_str(),
+            owner: handle.owner.as_str(),
+            session_id: handle.session.expose(),
+            fencing_token: handle.token.get(),
+            ttl_ms: handle.ttl.as_millis(),
+            valid_ms,
+        }
+    }
+}
+
 /// The answer of acquire and renew.
 pub(crate) fn answer(handle: &LockHandle, received: Received) -> Response {
-    let body = GrantBody {
-        name: handle.key.name().as_str(),
-        namespace: handle.key.namespace().as_str(),
-        owner: handle.owner.as_str(),
-        session_id: handle.session.expose(),
-        fencing_token: handle.token.get(),
-        ttl_ms: handle.ttl.as_millis(),
-        valid_ms: received.valid_ms(handle.client_deadline),
-    };
+    let body = GrantBody::new(handle, received.valid_ms(handle.client_deadline));
     reply::json(StatusCode::OK, &body)
 }

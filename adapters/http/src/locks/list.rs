@@ -5,8 +5,8 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use dlock_domain::{LockError, LockName};
-use dlock_ports::ListRequest;
+use dlock_domain::{LockError, LockName, WallTime};
+use dlock_ports::{ListRequest, Page};
 use serde::Serialize;
 use utoipa::{
     IntoParams, ToSchema,
@@ -44,6 +44,16 @@ pub(crate) struct PageBody {
     /// Where the next page starts; `null` at the end.
     #[schema(required)]
     next_cursor: Option<String>,
+}
+
+impl PageBody {
+    /// What the locks of a page look like at this time.
+    pub(crate) fn new(page: &Page, now: WallTime) -> Self {
+        Self {
+            locks: page.locks.iter().map(|info| InfoBody::new(info, now)).collect(),
+            next_cursor: page.next.as_ref().map(cursor::write),
+        }
+    }
 }
 
 /// The parameters, in the API's description.
@@ -118,16 +128,11 @@ async fn read(app: &App, query: Option<&str>) -> Result<Response, Problem> {
         limit: limit.map_or(Ok(DEFAULT_LIMIT), |text| self::limit(&text))?,
     };
     let page = app.service().list(request).await?;
-    let now = app.clock().wall();
-    let body = PageBody {
-        locks: page.locks.iter().map(|info| InfoBody::new(info, now)).collect(),
-        next_cursor: page.next.as_ref().map(cursor::write),
-    };
-    Ok(reply::json(StatusCode::OK, &body))
+    Ok(reply::json(StatusCode::OK, &PageBody::new(&page, app.clock().wall())))
 }
 
 /// Nothing, or the beginning of some name: what no name can begin with is a mistake (C31).
-fn prefix(text: &str) -> dlock_domain::Result<&str> {
+pub(crate) fn prefix(text: &str) -> dlock_domain::Result<&str> {
     if text.len() > LockName::MAX_BYTES {
         return Err(LockError::invalid("prefix", "must be at most 512 bytes"));
     }

@@ -4,12 +4,12 @@
 //! tasks of its own, so dropping a handler gives up the answer only (trap 41).
 
 mod acquire;
-mod grant;
+pub(crate) mod grant;
 mod inspect;
-mod list;
-mod release;
+pub(crate) mod list;
+pub(crate) mod release;
 mod renew;
-mod revoke;
+pub(crate) mod revoke;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 

@@ -2,7 +2,7 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use dlock_domain::LockError;
-use dlock_ports::{Current, SessionRef};
+use dlock_ports::{Current, Released, SessionRef};
 use serde::{Deserialize, Serialize};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -72,6 +72,20 @@ pub(crate) struct ReleasedBody {
     current: &'static str,
 }
 
+impl ReleasedBody {
+    /// What a release found.
+    pub(crate) fn new(outcome: &Released) -> Self {
+        let current = match outcome.current {
+            Current::None => "none",
+            Current::Same => "same",
+            Current::Other => "other",
+            // The release was answered, the look was not: the answer must not hide the former.
+            Current::Unknown => "unknown",
+        };
+        Self { released: outcome.released, current }
+    }
+}
+
 /// The words of `current`.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
@@ -122,12 +136,5 @@ pub(crate) async fn release(
             return Err(LockError::invalid("fencing_token", detail).into());
         }
     };
-    let current = match outcome.current {
-        Current::None => "none",
-        Current::Same => "same",
-        Current::Other => "other",
-        // The release was answered, the look was not: the answer must not hide the former.
-        Current::Unknown => "unknown",
-    };
-    Ok(reply::json(StatusCode::OK, &ReleasedBody { released: outcome.released, current }))
+    Ok(reply::json(StatusCode::OK, &ReleasedBody::new(&outcome)))
 }

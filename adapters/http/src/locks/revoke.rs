@@ -41,6 +41,25 @@ pub(crate) struct RevokedBody {
     new_token_floor: u64,
 }
 
+impl RevokedBody {
+    /// What a revoke did.
+    ///
+    /// # Errors
+    /// The problem that a mismatch is.
+    pub(crate) fn new(outcome: LockOutcome) -> Result<Self, Problem> {
+        let did = |previous: Option<FencingToken>, floor: TokenFloor| Self {
+            revoked: previous.is_some(),
+            previous_token: previous.map(FencingToken::get),
+            new_token_floor: floor.get(),
+        };
+        match outcome {
+            LockOutcome::Revoked { previous, floor } => Ok(did(Some(previous), floor)),
+            LockOutcome::Free { floor } => Ok(did(None, floor)),
+            LockOutcome::Mismatch { current } => Err(Problem::token_mismatch(current)),
+        }
+    }
+}
+
 /// Ends whatever grant is live, or only the expected one, and raises the key's floor above it.
 /// `revoked: false`: nothing was held, and the floor was raised all the same (C2).
 #[utoipa::path(
@@ -68,18 +87,6 @@ pub(crate) async fn revoke(
         reason: fields::reason(body.reason)?,
         expected: fields::expected(body.expected_token)?,
     };
-    match app.service().revoke(&key, request).await? {
-        LockOutcome::Revoked { previous, floor } => Ok(answer(Some(previous), floor)),
-        LockOutcome::Free { floor } => Ok(answer(None, floor)),
-        LockOutcome::Mismatch { current } => Err(Problem::token_mismatch(current)),
-    }
-}
-
-fn answer(previous: Option<FencingToken>, floor: TokenFloor) -> Response {
-    let body = RevokedBody {
-        revoked: previous.is_some(),
-        previous_token: previous.map(FencingToken::get),
-        new_token_floor: floor.get(),
-    };
-    reply::json(StatusCode::OK, &body)
+    let outcome = app.service().revoke(&key, request).await?;
+    Ok(reply::json(StatusCode::OK, &RevokedBody::new(outcome)?))
 }

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use dlock_domain::{Applied, ErrorKind, FencingToken, LockError};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use self::kind::Kind;
 use crate::{info::InfoBody, reply};
@@ -182,6 +182,13 @@ impl Problem {
 impl From<LockError> for Problem {
     fn from(error: LockError) -> Self {
         log(&error);
+        Self::of_error(&error)
+    }
+}
+
+impl Problem {
+    /// An error's problem, without a word to the log.
+    pub(crate) fn of_error(error: &LockError) -> Self {
         let kind = error.kind();
         let mut problem = Self::new(kind::of(kind), error.detail().to_owned());
         problem.0.retryable = error.is_transient();
@@ -234,10 +241,10 @@ struct Document<'a> {
     current_token: Option<Option<u64>>,
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let inner = *self.0;
-        let document = Document {
+impl Problem {
+    fn document(&self) -> Document<'_> {
+        let inner = &*self.0;
+        Document {
             r#type: format!("urn:dlock:problem:{}", inner.kind),
             title: inner.title,
             status: inner.status.as_u16(),
@@ -252,10 +259,22 @@ impl IntoResponse for Problem {
             invariant: inner.invariant,
             holder: inner.holder.as_ref(),
             current_token: inner.current_token,
-        };
-        let mut response = reply::typed(inner.status, "application/problem+json", &document);
+        }
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document().serialize(serializer)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.0.status;
+        let mut response = reply::typed(status, "application/problem+json", &self);
         let headers = response.headers_mut();
-        match inner.status {
+        match status {
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
