@@ -75,10 +75,7 @@ fn words(name: &str, holder: Option<&LockInfo>, now: WallTime) -> String {
     if let Some(info) = holder {
         let held = now.since(info.acquired_at).as_secs();
         let left = info.server_expiry.since(now).as_secs();
-        text.push_str(&format!(
-            ": held by {} for {held} s, {left} s left unless it is renewed",
-            info.owner
-        ));
+        text.push_str(&format!(": held by {} for {held} s, expires in {left} s", info.owner));
         if info.waiter_count > 0 {
             text.push_str(&format!("; {} waiting", info.waiter_count));
         }
@@ -106,10 +103,9 @@ mod tests {
         let now = WallTime::from_unix_millis(11_500);
         assert_eq!(
             words("job", Some(&info("job", 3)), now),
-            "waiting for \"job\": held by me@host:1 for 10 s, 19 s left unless it is renewed; \
-             3 waiting"
+            "waiting for \"job\": held by me@host:1 for 10 s, expires in 19 s; 3 waiting"
         );
-        assert!(words("job", Some(&info("job", 0)), now).ends_with("renewed"));
+        assert!(words("job", Some(&info("job", 0)), now).ends_with("in 19 s"));
         assert_eq!(words("job", None, now), "waiting for \"job\"");
         let hostile = format!("{}\u{202e}\u{200b}", "x".repeat(35)) + &"y".repeat(400);
         let line = words(&hostile, None, now);
