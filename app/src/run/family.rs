@@ -108,6 +108,11 @@ pub(super) fn group_of_parent() -> Option<Pid> {
     Pid::from_raw(parent.group)
 }
 
+/// This process's own group, 0 where that is not of this namespace; `None` where it cannot be seen.
+pub(super) fn own_group() -> Option<i32> {
+    own().ok().map(|own| own.group)
+}
+
 /// Signals these processes, each only if it still is the one that was seen.
 pub(super) fn signal(processes: &[Process], signal: Signal) {
     for process in processes {

@@ -13,8 +13,10 @@ use std::{
 
 use dlock_ports::Clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rustix::{process::getpgrp, termios::tcgetpgrp};
+use rustix::{io::Errno, termios::tcgetpgrp};
 use tokio::sync::oneshot;
+
+use super::family::own_group;
 
 /// How often it turns.
 const TURN: Duration = Duration::from_millis(100);
@@ -90,5 +92,10 @@ fn draw(first: String, words: &Receiver<String>) {
 
 /// Whether the terminal is ours to draw on; one that is not our session's has no background.
 fn in_foreground() -> bool {
-    tcgetpgrp(stderr()).map_or(true, |group| group == getpgrp())
+    match tcgetpgrp(stderr()) {
+        Ok(group) => own_group() == Some(group.as_raw_pid()),
+        // A group of another namespace, as ours then is too.
+        Err(Errno::OPNOTSUPP) => own_group() == Some(0),
+        Err(_) => true,
+    }
 }

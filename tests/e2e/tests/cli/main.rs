@@ -1,6 +1,6 @@
 //! Every command as its users meet it: at a real server and over the embedded store, with the exit
 //! codes and the output of C3.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod answers;
 mod choices;
