@@ -29,7 +29,7 @@ pub(super) async fn acquire(
         outcome = wait(service, clock, request) => Ok(outcome),
         never = waiting.tell(service, clock) => match never {},
     };
-    waiting.clear(clock).await;
+    waiting.clear(clock, request.ttl).await;
     match outcome {
         Err(signal) => Err(exit::of_signal(u8::try_from(signal.as_raw()).unwrap_or(u8::MAX))),
         Ok(Ok(Ok(handle))) => Ok(handle),

@@ -22,8 +22,6 @@ use super::family::own_group;
 const TURN: Duration = Duration::from_millis(100);
 /// Words that the thread did not take yet; more are not worth showing.
 const BACKLOG: usize = 2;
-/// How long a stopped terminal may keep us at the end.
-const FAREWELL: Duration = Duration::from_millis(200);
 
 /// A line that is shown until it is cleared or dropped.
 pub(super) struct Spinner {
@@ -54,13 +52,13 @@ impl Spinner {
         let _ = self.words.try_send(words);
     }
 
-    /// Clears the line. Returns when it is gone, or soon all the same if the terminal is stopped.
-    pub(super) async fn clear(self, clock: &dyn Clock) {
+    /// Clears the line. Returns when it is gone, or after `patience` if the terminal is stopped.
+    pub(super) async fn clear(self, clock: &dyn Clock, patience: Duration) {
         drop(self.words);
         tokio::select! {
             biased;
             _ = self.cleared => {}
-            () = clock.sleep_until(clock.now().after(FAREWELL)) => {}
+            () = clock.sleep_until(clock.now().after(patience)) => {}
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use dlock_domain::{LockInfo, LockKey, WallTime};
+use dlock_domain::{LockInfo, LockKey, Ttl, WallTime};
 use dlock_ports::{Clock, LockService};
 
 use super::{people::shown, spinner::Spinner};
@@ -16,6 +16,9 @@ const SHORT: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a look may take.
 const LOOK: Duration = Duration::from_secs(5);
+/// How long a terminal that was stopped may keep us at the end: at most this, and no more of the
+/// lease that may have been granted than an eighth.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How much of a name is shown, in characters.
 const NAME: usize = 40;
 
@@ -57,10 +60,11 @@ impl Waiting {
         }
     }
 
-    /// Leaves the terminal as it was.
-    pub(super) async fn clear(self, clock: &dyn Clock) {
+    /// Leaves the terminal as it was; `ttl` is that of the lease that may run by now.
+    pub(super) async fn clear(self, clock: &dyn Clock, ttl: Ttl) {
         if let Some(spinner) = self.spinner {
-            spinner.clear(clock).await;
+            let eighth = Duration::from_millis(ttl.as_millis()) / 8;
+            spinner.clear(clock, eighth.min(FAREWELL)).await;
         }
     }
 }
