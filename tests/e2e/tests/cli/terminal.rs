@@ -25,7 +25,11 @@ impl Terminal {
         script.args(["--quiet", "--return", "--command", &lines, "/dev/null"]);
         unconfigured(&mut script).env("DLOCK", dlock()).env("SHELL", "/bin/sh");
         script.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("CLICOLOR");
-        script.env("DLOCK_EMBEDDED_PATH", world.data()).current_dir(world.place.path());
+        match &world.server {
+            Some(server) => script.env("DLOCK_SERVER", format!("http://{}", server.address())),
+            None => script.env("DLOCK_EMBEDDED_PATH", world.data()),
+        };
+        script.current_dir(world.place.path());
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let keys = child.stdin.take();
         Self { child, keys, said: String::new() }
@@ -163,6 +167,39 @@ fn a_wait_shows_who_has_the_lock_and_leaves_the_terminal_clean() {
     // The line never wraps: it is drawn over itself and cleared.
     for line in before.split(CLEAR) {
         assert!(line.chars().count() <= 60 && !line.contains('\n'), "{line:?}");
+    }
+}
+
+#[test]
+fn a_wait_at_a_server_shows_how_many_wait_and_outlives_failed_looks() {
+    let mut world = World::server();
+    drop(held(&world));
+    let mut other = world.command(&["acquire", "job", "--wait", "1h", "--ttl", "1s"]);
+    let mut other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let client = world.server.as_ref().unwrap().client();
+    eventually("somebody else waits", || client.waiters("job") == 1);
+    let mut terminal = Terminal::start(&world, 80, r#""$DLOCK" run job -- echo started"#);
+    terminal.until("; 2 waiting");
+    let server = world.server.as_mut().unwrap();
+    server.kill();
+    // It goes on turning while nobody answers.
+    let turns = terminal.said.matches(CLEAR).count();
+    while terminal.said.matches(CLEAR).count() < turns + 15 {
+        assert!(terminal.read());
+    }
+    server.restart();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    eventually("it waits again", || client.waiters("job") == 1);
+    let revoke = serde_json::json!({"name": "job", "actor": "a", "reason": "r"});
+    client.call("/v1/locks/revoke", &revoke, 200);
+    let said = terminal.end();
+    let (before, after) = said.split_once("started").unwrap();
+    assert!(before.ends_with(CLEAR) && after.trim().is_empty(), "{said:?}");
+    // Nothing else was written meanwhile: no log line, no error of a look.
+    let lines = before.split(CLEAR).filter(|line| !line.is_empty());
+    for line in lines {
+        assert!(line.contains("waiting for \"job\"") && !line.contains('\n'), "{line:?}");
     }
 }
 
