@@ -40,6 +40,10 @@ fn what_a_server_refuses_decides_the_code_of_every_command() {
             assert_eq!(said.code, Some(code), "{words:?}: {said:?}");
             let body: serde_json::Value = serde_json::from_str(&said.out).unwrap();
             assert_eq!(body["type"], format!("urn:dlock:problem:{kind}"), "{words:?}");
+            assert!(body["title"].is_string() && body["status"].is_u64(), "{body}");
+            // As HTTP: `applied` is for what could have been applied.
+            let reads = ["inspect", "list", "health"].contains(&call[0]);
+            assert_eq!(body.get("applied").is_none(), reads, "{words:?}: {body}");
         }
         let run = ["run", "k", "--server", &server, "--", "touch", "never"];
         assert_eq!(world.dlock(&run).code, Some(code), "{kind}");
