@@ -5,6 +5,8 @@
 //! | --- | --- |
 //! | [`server`] | a `dlock serve` that can be killed, stopped and started again |
 //! | [`client`], [`raw`] | JSON over HTTP; and bytes on a socket, for clients that misbehave |
+//! | [`remote`] | guards over the HTTP client |
+//! | [`register`] | a resource with a high-water mark, shared by processes |
 //! | [`load`] | many clients whose every call is written down for the judge |
 //! | [`readme`] | the examples of a page, so that they can be run |
 
@@ -12,6 +14,8 @@ pub mod client;
 pub mod load;
 pub mod raw;
 pub mod readme;
+pub mod register;
+pub mod remote;
 pub mod server;
 
 use std::{
@@ -85,6 +89,12 @@ pub fn signal(pid: u32, signal: Signal) {
 #[must_use]
 pub fn runs(pid: u32) -> bool {
     status(pid, "State:").is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// Whether a process is stopped.
+#[must_use]
+pub fn stopped(pid: u32) -> bool {
+    status(pid, "State:").is_some_and(|state| state.starts_with('T'))
 }
 
 /// Whether a process catches a signal, so that it may be sent without killing it.
