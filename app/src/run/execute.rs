@@ -22,7 +22,8 @@ use crate::keeper::{Keeper, KeeperState};
 
 /// How long the supervisor's last reports may take to arrive.
 const NEWS: Duration = Duration::from_millis(20);
-/// How long a supervisor that has nothing left to do may take to end.
+/// How long a supervisor that has nothing left to do may take to end; and the release of a lock
+/// that is lost already, which can change nothing any more but free it sooner.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How the command came to its end.
@@ -98,6 +99,7 @@ pub async fn execute(
     let until = keeper.deadline(&handle.key).unwrap_or(handle.client_deadline);
     // First nothing renews any more, then the lock is given back (trap 37).
     keeper.stop().await;
+    let farewell = clock.now().after(FAREWELL);
     let ending = tokio::select! {
         // The release first: it has begun before any signal is looked at, also one that came while
         // the command ended.
@@ -106,6 +108,8 @@ pub async fn execute(
         // Whoever signals now does not want to wait for a store that does not answer. What was
         // handed to the service is seen to its end.
         _ = signals.next() => Ending::Unanswered,
+        // Nor does anybody want to wait for one that was lost because the store does not answer.
+        () = clock.sleep_until(farewell), if outcome.lost => Ending::Unanswered,
     };
     conclude(outcome, ending)
 }

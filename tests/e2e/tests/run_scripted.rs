@@ -39,6 +39,16 @@ fn c50_loss_of_any_kind_ends_everything_and_is_79() {
 }
 
 #[test]
+fn a_lost_lock_that_nobody_takes_back_does_not_keep_dlock() {
+    let folder = tempfile::tempdir().unwrap();
+    for keep in ["hang", "revoked"] {
+        let script = [("SCRIPT_KEEP", keep), ("SCRIPT_RELEASE", "hang")];
+        let output = run(1_500, &script, "sleep 1000", folder.path());
+        assert_eq!(output.status.code(), Some(79), "{keep}: {output:?}");
+    }
+}
+
+#[test]
 fn a_polite_command_is_asked_first() {
     let folder = tempfile::tempdir().unwrap();
     let polite = "trap 'echo cleaned; kill $!; exit 0' TERM; sleep 1000 & wait";

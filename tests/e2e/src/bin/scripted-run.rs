@@ -97,6 +97,7 @@ impl LockService for Scripted {
                 Ok(Released { released: false, current: Current::None })
             }
             "fail" => Err(LockError::contention("scripted")),
+            "hang" => std::future::pending().await,
             _ => Ok(Released { released: true, current: Current::None }),
         }
     }
