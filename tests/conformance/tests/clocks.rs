@@ -2,6 +2,8 @@
 //! the server down to the embedded store: two machines in one process, each with a clock whose wall
 //! is moved apart from its boot clock, and whose timers can be held still.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 use core::time::Duration;
 use std::sync::{
     Arc, Once,
@@ -11,7 +13,7 @@ use std::sync::{
 use async_trait::async_trait;
 use dlock::{Locks, Service, ServiceConfig, guard::LockGuard, keeper::LossReason};
 use dlock_client::{RemoteConfig, RemoteLocks, ServerUrl};
-use dlock_conformance::kit::{key, settle, until};
+use dlock_conformance::kit::{bounded, key, settle, until};
 use dlock_domain::{LockKey, Moment, OwnerId, Result, Ttl, WallTime};
 use dlock_embedded::{EmbeddedConfig, EmbeddedStore};
 use dlock_http::{HttpConfig, ReadinessProbe};
@@ -194,16 +196,20 @@ async fn holds_through_jumps(whose: impl Fn(&World) -> &Machine) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c18_the_holders_wall_clock_jumps() {
-    holds_through_jumps(|world| &world.client).await;
+    bounded("c18", holds_through_jumps(|world| &world.client)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c18_the_servers_wall_clock_jumps() {
-    holds_through_jumps(|world| &world.server).await;
+    bounded("c18", holds_through_jumps(|world| &world.server)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c18_a_lease_ends_by_the_servers_boot_clock_alone() {
+    bounded("c18", a_lease_ends()).await;
+}
+
+async fn a_lease_ends() {
     for jump in [HOUR_MS, -HOUR_MS] {
         let (world, key) = (World::new().await, key("k"));
         let first = world.service.acquire(wanting(&key, 0)).await.expect("an answer");
@@ -238,6 +244,10 @@ async fn c18_a_lease_ends_by_the_servers_boot_clock_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c19_after_a_sleep_longer_than_the_lease_the_guard_says_lost_at_once() {
+    bounded("c19", a_guard_sleeps()).await;
+}
+
+async fn a_guard_sleeps() {
     let world = World::new().await;
     let lock = world.locks.lock("k").acquire().await.expect("free");
     world.renewed(&lock).await;
@@ -269,6 +279,10 @@ async fn c19_after_a_sleep_longer_than_the_lease_the_guard_says_lost_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c19_work_is_stopped_at_once_after_such_a_sleep() {
+    bounded("c19", work_sleeps()).await;
+}
+
+async fn work_sleeps() {
     let world = World::new().await;
     let (began, begins) = tokio::sync::oneshot::channel();
     let work = world.locks.with_lock("k", |_, cancelled| async move {

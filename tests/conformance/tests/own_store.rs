@@ -1,6 +1,8 @@
 //! The suite on the store of an example: what others may write on `domain` and `ports` alone is
 //! held to the same contract, and the example shows no store that is only almost right.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use core::time::Duration;
 use std::sync::{
     Arc,

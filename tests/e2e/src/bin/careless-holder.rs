@@ -28,6 +28,11 @@ fn say(words: &str) -> io::Result<()> {
 // The guard's tasks have threads of their own: blocking here keeps nothing from being renewed.
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // Whoever waits for a word of it does not wait for ever.
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(120));
+        std::process::exit(70);
+    });
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [server, folder, mode, ttl_ms, updates] = words.as_slice() else {
         return Err("careless-holder SERVER FOLDER fenced|unfenced TTL_MS UPDATES".into());

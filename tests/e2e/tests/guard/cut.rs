@@ -7,11 +7,11 @@ use std::{
 
 use dlock::{
     ErrorKind, LockService, Moment,
-    guard::{ReleaseError, WithLockError},
+    guard::{AcquireError, ReleaseError, WithLockError},
     keeper::LossReason,
 };
 
-use crate::world::{LONG, PATIENCE, SHORT, World, boot, key, until};
+use crate::world::{LONG, PATIENCE, SHORT, World, boot, soon, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c06_a_cut_shorter_than_the_lifetime_loses_nothing_and_waiting_resumes() {
@@ -23,10 +23,10 @@ async fn c06_a_cut_shorter_than_the_lifetime_loses_nothing_and_waiting_resumes()
 
     world.proxy.cut();
     // A call ends by its own deadline, and says that it does not know.
-    let read = desk.drive(desk.client.inspect(&key("mine"))).await.unwrap_err();
-    assert_eq!(read.kind(), ErrorKind::Contention, "{read}");
-    let asked = desk.drive(desk.locks.lock("another").acquire()).await.unwrap_err();
-    let dlock::guard::AcquireError::Failed(asked) = asked else { panic!("{asked}") };
+    let (inspect, acquire) = (desk.client.inspect(mine.key()), desk.locks.lock("new").acquire());
+    let (read, asked) = desk.drive(async { tokio::join!(inspect, acquire) }).await;
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::Contention);
+    let Err(AcquireError::Failed(asked)) = asked else { panic!("{asked:?}") };
     assert_eq!(asked.kind(), ErrorKind::Contention, "{asked}");
     let unheard = world.proxy.counts().swallowed_to_server;
     desk.pass(LONG / 2).await;
@@ -61,9 +61,9 @@ async fn c06_a_cut_longer_than_the_lifetime_loses_what_it_must_and_waiting_resum
     let mine = locks.lock("mine").acquire().await.unwrap();
 
     world.proxy.cut();
-    assert_eq!(mine.lost().await.reason, LossReason::DeadlinePassed);
+    assert_eq!(soon(mine.lost()).await.reason, LossReason::DeadlinePassed);
     assert!(!mine.is_held());
-    let next = neighbour.lock("mine").wait(PATIENCE).acquire().await.unwrap();
+    let next = soon(neighbour.lock("mine").wait(PATIENCE).acquire()).await.unwrap();
     assert!(next.token() > mine.token());
 
     world.proxy.heal().await.unwrap();
@@ -72,7 +72,7 @@ async fn c06_a_cut_longer_than_the_lifetime_loses_what_it_must_and_waiting_resum
     assert_eq!(world.token("mine"), Some(next.token().get()), "its successor is not touched");
     assert!(!waiter.is_finished(), "it still waits");
     theirs.release().await.unwrap();
-    let now_mine = waiter.await.unwrap().unwrap();
+    let now_mine = soon(waiter).await.unwrap().unwrap();
     assert_eq!(world.token("theirs"), Some(now_mine.token().get()));
     assert!(now_mine.is_held() && next.is_held());
     now_mine.release().await.unwrap();
@@ -114,11 +114,11 @@ async fn trap_36_with_lock_ends_deaf_work_before_the_lease_can_end_when_the_line
     until("another waits", || world.client().waiters("k") == 1).await;
     world.proxy.cut();
 
-    let (next, granted) = next.await.unwrap();
+    let (next, granted) = soon(next).await.unwrap();
     let (told, last) = (seen.told.lock().unwrap().unwrap(), seen.last.lock().unwrap().unwrap());
     assert!(told <= last && last < granted, "told {told:?}, last {last:?}, granted {granted:?}");
     assert!(next.token().get() > token);
-    let stopped = work.await.unwrap().unwrap_err();
+    let stopped = soon(work).await.unwrap().unwrap_err();
     let WithLockError::Stopped { value: None, .. } = stopped else { panic!("{stopped}") };
     assert_eq!(*seen.last.lock().unwrap(), Some(last), "nothing of it runs any more");
     assert!(next.is_held());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dlock::{Clock, keeper::LossReason};
 use dlock_faults::Direction::ToClient;
 
-use crate::world::{LONG, World};
+use crate::world::{LONG, World, soon};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c12_keep_alives_that_are_accepted_and_never_answered_are_loss_by_the_deadline() {
@@ -29,9 +29,9 @@ async fn c12_keep_alives_that_are_accepted_and_never_answered_are_loss_by_the_de
     }
     // Not later: it is told before its moment, and nobody says "held" after it.
     desk.clock.advance(deadline.since(desk.clock.now()).saturating_sub(Duration::from_millis(1)));
-    let loss = lock.lost().await;
+    let loss = soon(lock.lost()).await;
     assert_eq!((loss.token, loss.reason), (lock.token(), LossReason::DeadlinePassed));
-    assert!(told.await.unwrap() < deadline);
+    assert!(soon(told).await.unwrap() < deadline);
     assert!(!lock.is_held());
     let counts = world.proxy.counts();
     assert!(counts.to_server > arrived.to_server, "the server took the keep-alives");

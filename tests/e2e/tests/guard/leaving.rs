@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dlock::{AcquireRequest, Applied, AttemptId, ErrorKind, LockService, OwnerId, SessionRef, Ttl};
 
-use crate::world::{Desk, LONG, PATIENCE, World, granted, key};
+use crate::world::{Desk, LONG, PATIENCE, World, granted, key, soon};
 
 /// Lets lifetimes pass and asserts that nobody says anything.
 async fn nothing_is_renewed(world: &World, desk: &Desk) {
@@ -19,7 +19,7 @@ async fn c16_work_that_panics_frees_the_lock_and_is_renewed_no_more() {
     let world = World::new();
     let desk = world.holder_on_own_clock(4);
     let work = desk.locks.with_lock("k", |_, _| async { panic!("the work went wrong") });
-    let died = tokio::spawn(async move { work.await.map(|()| "done") }).await.unwrap_err();
+    let died = soon(tokio::spawn(async move { work.await.map(|()| "done") })).await.unwrap_err();
     assert!(died.is_panic());
     // The same of a guard that is held while something else panics.
     let lock = desk.guard("by hand").await;
@@ -27,7 +27,7 @@ async fn c16_work_that_panics_frees_the_lock_and_is_renewed_no_more() {
         assert!(!lock.is_held(), "the work went wrong");
     });
     assert!(died.await.unwrap_err().is_panic());
-    desk.locks.settled().await;
+    soon(desk.locks.settled()).await;
     assert_eq!((world.holder("k"), world.holder("by hand")), (None, None));
     nothing_is_renewed(&world, &desk).await;
 }
@@ -38,13 +38,13 @@ async fn c23_guards_dropped_within_five_milliseconds_leave_the_lock_free() {
     let desk = world.holder_on_own_clock(4);
     let mut last = 0;
     for round in 0..90_u64 {
-        let lock = desk.locks.lock("k").wait(PATIENCE).acquire().await.unwrap();
+        let lock = soon(desk.locks.lock("k").wait(PATIENCE).acquire()).await.unwrap();
         assert!(lock.token().get() > last, "one grant after the other");
         last = lock.token().get();
         tokio::time::sleep(Duration::from_millis(round % 6)).await;
         drop(lock);
     }
-    desk.locks.settled().await;
+    soon(desk.locks.settled()).await;
     assert_eq!(world.holder("k"), None);
     nothing_is_renewed(&world, &desk).await;
 }

@@ -5,7 +5,12 @@
 //! the server's leases then last for longer than any test, nothing depends on how busy the machine
 //! is, and deadlines are exact. Where a lease has to end at the server, both are on the boot clock,
 //! and what is asserted is an order.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 mod cut;
 mod keeping;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dlock::{AcquireRequest, Current, ErrorKind, LockService, OwnerId, SessionRef, Ttl};
 use dlock_faults::Direction::ToServer;
 
-use crate::world::{LONG, World, granted, key, until};
+use crate::world::{LONG, World, granted, key, soon, until};
 
 /// A grant that nobody keeps, through the proxy.
 fn for_a_second(name: &str) -> AcquireRequest {
@@ -32,7 +32,7 @@ async fn c14_a_renewal_that_arrives_after_the_lease_revives_nothing() {
     });
     until("the lease ends", || world.holder("k").is_none()).await;
     world.proxy.pass();
-    let lost = renewal.await.unwrap().unwrap_err();
+    let lost = soon(renewal).await.unwrap().unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::LockLost, "{lost}");
     assert_eq!(world.holder("k"), None, "though nobody took it");
     let released = client.release(&key("k"), grant.token, &grant.session).await.unwrap();
@@ -44,7 +44,7 @@ async fn c22_a_holder_that_expired_renews_and_releases_nothing_of_its_successor(
     let world = World::new();
     let (client, _) = world.holder_on_boot_clock(LONG);
     let old = granted(&client, for_a_second("k")).await;
-    let next = world.neighbour(LONG).lock("k").wait(LONG).acquire().await.unwrap();
+    let next = soon(world.neighbour(LONG).lock("k").wait(LONG).acquire()).await.unwrap();
     assert!(next.token() > old.token);
     let renewed = client.renew(&old.key, old.token, &old.session).await.unwrap_err();
     assert_eq!(renewed.kind(), ErrorKind::LockLost, "{renewed}");

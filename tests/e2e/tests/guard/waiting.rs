@@ -6,7 +6,7 @@ use dlock::{
     AcquireRequest, ErrorKind, LockService, OwnerId, SessionRef, Ttl, guard::AcquireError,
 };
 
-use crate::world::{LONG, PATIENCE, SHORT, World, key, until};
+use crate::world::{LONG, PATIENCE, SHORT, World, key, soon, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c01_a_waiter_whose_keep_alives_stop_is_passed_over_and_told() {
@@ -21,10 +21,10 @@ async fn c01_a_waiter_whose_keep_alives_stop_is_passed_over_and_told() {
     until("the server gives the first waiter up", || world.client().waiters("k") == 1).await;
     assert!(first.is_held(), "long before the lock is free");
     first.release().await.unwrap();
-    let other = other.await.unwrap().unwrap();
+    let other = soon(other).await.unwrap().unwrap();
     assert_eq!(world.token("k"), Some(other.token().get()));
     world.proxy.heal().await.unwrap();
-    let told = doomed.await.unwrap().unwrap_err();
+    let told = soon(doomed).await.unwrap().unwrap_err();
     let AcquireError::Failed(error) = &told else { panic!("{told:?}") };
     // Its own session, which it did not choose: whoever asks again gets another.
     assert_eq!(error.kind(), ErrorKind::Contention, "{error}");
@@ -46,7 +46,7 @@ async fn c02_a_waiter_in_a_session_that_nobody_keeps_fails_while_the_lock_is_hel
         attempt: None,
         max_wait: Duration::from_secs(3_600),
     };
-    let told = client.acquire(request).await.unwrap_err();
+    let told = soon(client.acquire(request)).await.unwrap_err();
     assert_eq!(told.kind(), ErrorKind::SessionExpired, "{told}");
     assert!(first.is_held());
     assert_eq!(world.token("k"), Some(first.token().get()));
@@ -70,7 +70,7 @@ async fn c09_a_full_line_refuses_the_newcomer_and_nobody_else() {
     let mut last = first.token();
     first.release().await.unwrap();
     for waiter in waiting {
-        let lock = waiter.await.unwrap().unwrap();
+        let lock = soon(waiter).await.unwrap().unwrap();
         assert!(lock.token() > last, "in the order in which they came");
         last = lock.token();
         lock.release().await.unwrap();

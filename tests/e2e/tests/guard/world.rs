@@ -152,6 +152,11 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("never happened: {what}");
 }
 
+/// What comes of something, or a failure when nothing does: no test waits for ever.
+pub(crate) async fn soon<F: Future>(work: F) -> F::Output {
+    tokio::time::timeout(PATIENCE * 2, work).await.expect("it never comes to an end")
+}
+
 pub(crate) fn boot() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
 }

@@ -3,7 +3,7 @@
 //!
 //! The page `tasks/timeline.md` shows one such run. `TEST_DLOCK_BLESS=1` makes this test write it;
 //! otherwise the page must tell of the events that are recorded here, in this order.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod page;
 
@@ -132,7 +132,9 @@ fn record() -> Recorded {
     assert_eq!(info["fencing_token"], token);
     let lease_end = asked.after(Duration::from_millis(info["expires_in_ms"].as_u64().unwrap()));
 
+    eventually("all of it ends", || gone.is_finished());
     let gone = gone.join().unwrap();
+    eventually("the next is granted it", || next.is_finished());
     let (next_grant, next_token) = next.join().unwrap();
     assert!(next_token > token);
     let mut status = None;
