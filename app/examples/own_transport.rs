@@ -10,11 +10,12 @@
 //! | `keep NAME TOKEN` | `kept VALID_MS`, or `lost` |
 //! | `release NAME TOKEN` | `released true`, or `released false` |
 //!
-//! Whatever fails is `error KIND: …`. `VALID_MS` counts from before the line was sent.
+//! Whatever fails is `error KIND: …`. `VALID_MS` counts from before the line was sent. Left out, and
+//! needed where strangers may connect: bounds on lines and on connections.
 //!
 //! `cargo run -p dlock --example own_transport`
 
-use std::{error::Error, pin::pin, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use dlock::{
     AcquireRequest, Acquired, Clock, FencingToken, LockError, LockKey, LockName, LockService,
@@ -35,35 +36,50 @@ struct Peer {
 
 impl Peer {
     /// Serves lines until the other side hangs up, then frees what it held.
-    async fn serve(mut self, stream: UnixStream) -> std::io::Result<()> {
+    async fn serve(mut self, stream: UnixStream) {
+        // A line that breaks is a hang-up too.
+        drop(self.lines(stream).await);
+        if let Some(session) = &self.session {
+            // If that fails, its lease ends it.
+            drop(self.locks.close_session(&session.id).await);
+        }
+    }
+
+    async fn lines(&mut self, stream: UnixStream) -> std::io::Result<()> {
         let (read, mut write) = stream.into_split();
         let mut lines = BufReader::new(read).lines();
         while let Some(line) = lines.next_line().await? {
             // Before the service is asked: what is answered counts from then on (INV-03).
             let received = self.clock.now();
-            let answer = {
-                let mut answer = pin!(self.answer(&line, received));
-                tokio::select! {
-                    answer = &mut answer => answer,
-                    // Hung up, or talking out of turn: the call is dropped, and the service sees
-                    // to it that nothing stays held that nobody asked to keep (INV-09).
-                    _ = lines.next_line() => break,
-                }
+            let answer = tokio::select! {
+                answer = self.answer(&line, received) => answer,
+                // Hung up, or talking out of turn: the call is dropped, and the service sees to it
+                // that nothing stays held that nobody asked to keep (INV-09).
+                _ = lines.next_line() => return Ok(()),
             };
             let text = answer.unwrap_or_else(|error| format!("error {error}"));
             write.write_all(format!("{text}\n").as_bytes()).await?;
         }
-        if let Some(session) = &self.session {
-            // If that fails, its lease ends it.
-            drop(self.locks.close_session(&session.id).await);
-        }
         Ok(())
+    }
+
+    /// Keeps a session while its client waits and cannot speak: it is there, or it would have hung
+    /// up. Ends only when that is over.
+    async fn keep_waiting(&self, session: &Session) -> LockError {
+        loop {
+            let third = session.ttl.as_duration() / 3;
+            self.clock.sleep_until(self.clock.now().after(third)).await;
+            match self.locks.keep_session(&session.id, &[]).await {
+                Err(error) if !error.is_transient() => return error,
+                _ => {}
+            }
+        }
     }
 
     async fn answer(&mut self, line: &str, received: Moment) -> Result<String> {
         let valid = |deadline: Moment| deadline.since(received).as_millis();
         let words: Vec<&str> = line.split(' ').collect();
-        if let ["hello", owner, ttl] = words[..] {
+        if let (["hello", owner, ttl], None) = (&words[..], &self.session) {
             let (owner, ttl) = (OwnerId::new(owner)?, Ttl::from_millis(number(ttl)?)?);
             let session = self.locks.open_session(owner, ttl).await?;
             let answer = format!("welcome {}", valid(session.client_deadline));
@@ -80,7 +96,12 @@ impl Peer {
                     attempt: None,
                     max_wait: Duration::from_millis(number(wait)?),
                 };
-                Ok(match self.locks.acquire(request).await? {
+                let acquired = tokio::select! {
+                    biased;
+                    acquired = self.locks.acquire(request) => acquired?,
+                    gone = self.keep_waiting(session) => return Err(gone),
+                };
+                Ok(match acquired {
                     Acquired::Granted(lock) => {
                         format!("granted {} {}", lock.token, valid(lock.client_deadline))
                     }
