@@ -10,7 +10,8 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use dlock_conformance::{Expected, Harness, Limits};
+use dlock::ServiceConfig;
+use dlock_conformance::{Expected, Harness, Limits, Served, ServiceHarness, swallow::Method};
 use dlock_domain::Ttl;
 use dlock_memory::{ManualClock, SeededEntropy};
 use dlock_ports::{Backend, Clock, Entropy};
@@ -95,4 +96,32 @@ impl Harness for Own {
     }
 }
 
+#[async_trait]
+impl ServiceHarness for Own {
+    async fn serve(&self, backend: Backend, config: ServiceConfig) -> Served {
+        Served::in_process(self, backend, config)
+    }
+
+    fn shows_sessions(&self) -> bool {
+        true
+    }
+
+    fn knows_whom_nobody_repeats(&self) -> bool {
+        true
+    }
+
+    fn settles_by(&self) -> Method {
+        Method::Forget
+    }
+
+    fn lingers(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn spent_budget(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
 dlock_conformance::conformance!(own, Own);
+dlock_conformance::service_conformance!(own_service, Own);
