@@ -1,6 +1,6 @@
 //! `dlock serve`.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use dlock_http::{HostPolicy, HttpConfig, ReadinessProbe};
 use dlock_ports::{Backend, LockService};
 use rustix::net::sockopt::set_socket_keepalive;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,11 @@ use crate::{OsEntropy, Service, SystemClock};
 
 /// How long what is under way may take once every connection has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many connections may wait to be accepted; the system may allow fewer (`somaxconn`). Beyond it
+/// the first packet of a connection is dropped and comes again a second later, which a renewal in a
+/// crowd cannot afford; the usual 128 are a burst of clients that starts at once.
+const BACKLOG: u32 = 4_096;
 
 pub(crate) fn main(options: Serve) -> u8 {
     let loaded = loaded::load(
@@ -111,8 +116,7 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
     let router = dlock_http::router(locks, clock, config.clone());
 
     raise_descriptor_limit();
-    let listener = TcpListener::bind(effective.listen)
-        .await
+    let listener = listen(effective.listen)
         .map_err(|error| unreachable(format!("cannot listen on {}: {error}", effective.listen)))?;
     // Accepted sockets inherit it: a peer that was cut off without a word is noticed in the end.
     if let Err(error) = set_socket_keepalive(&listener, true) {
@@ -164,6 +168,14 @@ fn open(
     let config = stores::embedded(effective, directory);
     wiring::embedded(config, Arc::clone(clock) as _, Arc::clone(entropy) as _)
         .map_err(|error| error.to_string())
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a server before us may linger on the port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// As many descriptors as we may have: every waiting call is a connection.

@@ -7,10 +7,12 @@
 //! | [`client`], [`raw`] | JSON over HTTP; and bytes on a socket, for clients that misbehave |
 //! | [`remote`] | guards over the HTTP client |
 //! | [`register`] | a resource with a high-water mark, shared by processes |
+//! | [`crowd`] | thousands of such clients |
 //! | [`load`] | many clients whose every call is written down for the judge |
 //! | [`readme`] | the examples of a page, so that they can be run |
 
 pub mod client;
+pub mod crowd;
 pub mod load;
 pub mod raw;
 pub mod readme;
@@ -102,6 +104,18 @@ pub fn stopped(pid: u32) -> bool {
 pub fn catches(pid: u32, signal: Signal) -> bool {
     let mask = status(pid, "SigCgt:").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
     mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+}
+
+/// How many descriptors a process has open.
+#[must_use]
+pub fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// The most memory that a process has had, in KiB.
+#[must_use]
+pub fn peak_memory_kib(pid: u32) -> Option<u64> {
+    status(pid, "VmHWM:")?.split(' ').next()?.parse().ok()
 }
 
 /// A line of a process's `status` file.

@@ -29,6 +29,7 @@ const UNREACHABLE: i32 = 69;
 pub struct Server {
     data_dir: PathBuf,
     options: Vec<String>,
+    variables: Vec<(String, String)>,
     address: SocketAddr,
     life: Option<Life>,
     logs: TempDir,
@@ -62,9 +63,20 @@ impl Server {
     /// When it does not get ready; its log is shown.
     #[must_use]
     pub fn start(data_dir: &Path, options: &[&str]) -> Self {
+        Self::configured(data_dir, options, &[])
+    }
+
+    /// [`start`](Self::start), with variables in its environment.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn configured(data_dir: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut server = Self {
             data_dir: data_dir.to_owned(),
             options: options.iter().map(|option| (*option).to_owned()).collect(),
+            variables: variables.iter().map(owned).collect(),
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             life: None,
             logs: tempfile::tempdir().expect("there is room for a log"),
@@ -77,6 +89,15 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its process.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.life.as_ref().expect("the server runs").0.id()
     }
 
     /// A new client of it.
@@ -107,8 +128,7 @@ impl Server {
     /// # Panics
     /// When it does not run.
     pub fn ask_to_stop(&self) {
-        let life = self.life.as_ref().expect("the server runs");
-        signal(life.0.id(), Signal::TERM);
+        signal(self.pid(), Signal::TERM);
     }
 
     /// How it ended, after [`ask_to_stop`](Self::ask_to_stop).
@@ -160,6 +180,7 @@ impl Server {
         let said = self.logs.path().join("said");
         let log = File::options().create(true).append(true).open(log).expect("a log can be kept");
         let mut command = serve(&self.data_dir, &self.address.to_string(), &self.options);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdout(File::create(&said).expect("a file can be made")).stderr(log);
         let mut life = Life(command.spawn().expect("the binary can be started"));
         let (mut address, mut ended) = (None, None);

@@ -8,11 +8,12 @@ mod input;
 mod names;
 mod owners;
 mod sessions;
+mod siege;
 mod start;
 mod stop;
 mod two_servers;
 
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use dlock_e2e::{client::Client, server::Server};
 use serde_json::{Value, json};
@@ -34,8 +35,13 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(&[], &[])
+    }
+
+    /// With further options and variables.
+    fn with(options: &[&str], variables: &[(&str, &str)]) -> Self {
         let place = tempfile::tempdir().unwrap();
-        Self { server: Server::start(place.path(), &[]), place }
+        Self { server: Server::configured(place.path(), options, variables), place }
     }
 
     fn client(&self) -> Client {
@@ -76,6 +82,20 @@ fn naming(grant: &Value) -> Value {
 #[track_caller]
 fn token(body: &Value) -> u64 {
     body["fencing_token"].as_u64().unwrap()
+}
+
+/// Everything that is held in the default namespace: names and tokens.
+fn all_held(client: &Client) -> BTreeMap<String, u64> {
+    let mut held = BTreeMap::new();
+    let mut path = "/v1/locks?limit=1000".to_owned();
+    loop {
+        let page = client.get(&path).unwrap().expect(200);
+        for lock in page["locks"].as_array().unwrap() {
+            held.insert(lock["name"].as_str().unwrap().to_owned(), token(lock));
+        }
+        let Some(cursor) = page["next_cursor"].as_str() else { return held };
+        path = format!("/v1/locks?limit=1000&cursor={cursor}");
+    }
 }
 
 /// Asserts that an object has exactly these fields.
