@@ -2,16 +2,24 @@
 //! (C3, and the cases that its tests name).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bodies;
+mod dead_waiters;
+mod expiry;
 mod first_light;
+mod forging;
+mod full;
 mod going_away;
 mod input;
 mod names;
 mod owners;
+mod revoking;
 mod sessions;
 mod siege;
 mod start;
 mod stop;
+mod too_late;
 mod two_servers;
+mod vanishing;
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
