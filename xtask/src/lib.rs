@@ -4,6 +4,8 @@
 //! - [`verbs`]: reads the command line, holds the help text, picks a verb.
 //! - [`verify`], [`fix`], [`ci`], [`mod@test`]: one verb each. `verify` only checks and `fix` only
 //!   changes; neither does a bit of the other.
+//! - [`scan`]: tries every route of a running server against its description, with a tool from PyPI;
+//!   apart from `test` and `ci`, which need nothing but cargo.
 //! - [`rules`]: what `verify` checks, one rule a file, each with a planted violation as its test.
 //! - [`house`]: what a rule may look at: the source files and the dependency [`graph`].
 //! - [`finding`]: one violation, printed as `rule: path:line: what is wrong -> how to mend it`.
@@ -28,6 +30,7 @@ pub mod isolation;
 pub mod lex;
 pub mod rules;
 pub mod say;
+pub mod scan;
 pub mod spdx;
 pub mod stopwatch;
 pub mod test;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{ci, fix, graph, say, test, verify};
+use crate::{ci, fix, graph, say, scan, test, verify};
 
 /// What `cargo xtask help` prints.
 pub const HELP: &str = "\
@@ -12,6 +12,7 @@ cargo xtask <verb>
   fix             let clippy and rustfmt mend what they can; checks nothing
   ci              format, clippy, docs, every feature alone, isolation, then verify
   test [-- ARGS]  build the dlock binary and run all tests; ARGS go to cargo test
+  scan            try every route of a running server against openapi.json; needs Python and PyPI
   help            print this text
 
 Exit code: 0 all well, 1 something was found or failed, 2 the command line was not understood.
@@ -24,6 +25,7 @@ enum Verb {
     Fix,
     Ci,
     Test(Vec<String>),
+    Scan,
     Help,
 }
 
@@ -60,6 +62,7 @@ fn parse(args: Vec<String>) -> Result<Verb, String> {
                 Some(other) => Err(format!("`{other}`: arguments of cargo test go after `--`")),
             };
         }
+        Some("scan") => Verb::Scan,
         Some("help" | "--help" | "-h") => Verb::Help,
         Some(other) => return Err(format!("`{other}` is no verb")),
         None => return Err("a verb is missing".into()),
@@ -76,6 +79,7 @@ fn run(verb: Verb) -> anyhow::Result<bool> {
         Verb::Fix => fix::run(graph::metadata()?.workspace_root.as_std_path()),
         Verb::Ci => ci::run(),
         Verb::Test(args) => test::run(&args),
+        Verb::Scan => scan::run(),
         Verb::Help => {
             say::raw(HELP.as_bytes());
             Ok(true)
@@ -98,6 +102,7 @@ mod tests {
             ("fix", Verb::Fix),
             ("ci", Verb::Ci),
             ("test", Verb::Test(vec![])),
+            ("scan", Verb::Scan),
             ("help", Verb::Help),
         ] {
             assert_eq!(parsed(line), Ok(verb));
@@ -113,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for line in ["", "vreify", "verify now", "test quickly"] {
+        for line in ["", "vreify", "verify now", "test quickly", "scan all"] {
             assert!(parsed(line).is_err(), "{line}");
         }
     }
