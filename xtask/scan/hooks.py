@@ -24,14 +24,19 @@ def before_call(context, case, **kwargs):
 
 
 def link(operation, **body):
-    """A call whose body takes these fields out of the answer before it."""
-    fields = {field: f"$response.body#/{source}" for field, source in body.items()}
+    """A call whose body takes these fields out of the answer before it; `None` is `null`."""
+    fields = {
+        field: None if source is None else f"$response.body#/{source}"
+        for field, source in body.items()
+    }
     return {"operationId": operation, "requestBody": fields}
 
 
 GRANT = {"name": "name", "namespace": "namespace", "session_id": "session_id"}
 HELD = {**GRANT, "fencing_token": "fencing_token"}
 SESSION = {"session_id": "session_id"}
+# The form of an acquire that names its session has neither of these.
+IN_SESSION = {**SESSION, "owner": None, "ttl_ms": None}
 LOCK = {"name": "name", "namespace": "namespace"}
 
 # Which answers lead to which calls: without them every token and every session is a guess, and
@@ -40,7 +45,7 @@ LINKS = {
     ("/v1/locks/acquire", "200"): {
         "renew": link("renew", **HELD),
         "release": link("release", **HELD),
-        "acquire": link("acquire", **GRANT),
+        "acquire": link("acquire", **GRANT, owner=None, ttl_ms=None),
         "keep_session": link("keep_session", **SESSION),
         "look_session": link("look_session", **SESSION),
         "close_session": link("close_session", **SESSION),
@@ -55,7 +60,7 @@ LINKS = {
         "release": link("release", **HELD),
     },
     ("/v1/sessions", "201"): {
-        "acquire": link("acquire", **SESSION),
+        "acquire": link("acquire", **IN_SESSION),
         "keep_session": link("keep_session", **SESSION),
         "look_session": link("look_session", **SESSION),
         "close_session": link("close_session", **SESSION),

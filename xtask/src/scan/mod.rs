@@ -11,7 +11,8 @@
 //! | `server` | a `dlock serve` that does not outlive the scan |
 //! | `counts` | how many cases each route had |
 //!
-//! `xtask/scan/` holds what the tool reads: its versions, and what it must know of dlock besides.
+//! `xtask/scan/` holds what the tool reads: its versions, its settings, and what it must know of
+//! dlock besides.
 
 mod counts;
 mod python;
@@ -60,6 +61,7 @@ pub fn run() -> anyhow::Result<bool> {
     // Those of an earlier scan say nothing about this one.
     let _ = fs::remove_file(&counted);
     let mut scan = Command::new(tool);
+    scan.arg("--config-file").arg(root.join("xtask/scan/schemathesis.toml"));
     scan.arg("run").arg(root.join("openapi.json")).args(arguments(server.url()));
     scan.env("SCHEMATHESIS_HOOKS", root.join("xtask/scan/hooks.py"))
         .env("SCAN_COUNTS", &counted)
