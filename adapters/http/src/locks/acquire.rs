@@ -89,7 +89,10 @@ impl ToSchema for Acquire {
     description = "Waits at most `max_wait_ms`. A call with an `attempt_id` may be repeated: it \
         finds its own grant again, as long as that lives. A call without one whose client hangs \
         up leaves nothing held.",
-    request_body = Acquire,
+    request_body(
+        content = Acquire,
+        example = json!({"name": "nightly", "owner": "me", "ttl_ms": 30_000}),
+    ),
     responses(
         (status = 200, description = "The lock is granted", body = GrantBody<'_>),
         NotGranted,

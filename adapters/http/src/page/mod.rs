@@ -92,13 +92,13 @@ fn document(
 
 fn table(html: &mut Html, page: &Page, now: WallTime) {
     html.markup(
-        "<table><thead><tr><th>Name</th><th>Owner</th><th>Token</th><th>Held for</th>\
+        "<div class=\"wide\"><table><thead><tr><th>Name</th><th>Owner</th><th>Token</th><th>Held for</th>\
          <th>Expires in</th><th>Waiters</th></tr></thead><tbody>\n",
     );
     for info in &page.locks {
         row(html, info, now);
     }
-    html.markup("</tbody></table>\n");
+    html.markup("</tbody></table></div>\n");
     if page.next.is_some() {
         html.markup("<p>There are more; <code>GET /v1/locks</code> lists them all.</p>\n");
     }

@@ -5,6 +5,7 @@
 
 use dlock_domain::{OwnerId, Ttl};
 use dlock_ports::AcquireRequest;
+use serde_json::json;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, Type},
@@ -39,47 +40,47 @@ macro_rules! field {
 
 field! {
     /// 1 to 512 bytes of UTF-8 without control characters. Opaque and compared byte for byte.
-    LockName = text(dlock_domain::LockName::MAX_BYTES).min_length(Some(1)).pattern(Some(NO_CONTROLS))
+    LockName = text(dlock_domain::LockName::MAX_BYTES).min_length(Some(1)).pattern(Some(NO_CONTROLS)).examples([json!("nightly")])
 }
 field! {
     /// A group of locks with a token floor of its own.
-    Namespace = text(63).pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$"))
+    Namespace = text(63).pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$")).examples([json!("default")])
 }
 field! {
     /// 1 to 256 bytes of printable text: a label for people, and never part of a decision.
-    Owner = text(OwnerId::MAX_BYTES).min_length(Some(1)).pattern(Some(PRINTABLE))
+    Owner = text(OwnerId::MAX_BYTES).min_length(Some(1)).pattern(Some(PRINTABLE)).examples([json!("me")])
 }
 field! {
     /// 1 to 1024 bytes of printable text: why somebody revokes a lock.
-    Reason = text(dlock_domain::Reason::MAX_BYTES).min_length(Some(1)).pattern(Some(PRINTABLE))
+    Reason = text(dlock_domain::Reason::MAX_BYTES).min_length(Some(1)).pattern(Some(PRINTABLE)).examples([json!("its host is gone")])
 }
 field! {
     /// A secret: whoever knows it can renew and release what the session holds. Answers write 32 lower-case hexadecimal digits.
-    SessionId = text(36).min_length(Some(32)).pattern(Some(ID))
+    SessionId = text(36).min_length(Some(32)).pattern(Some(ID)).examples([json!("00112233445566778899aabbccddeeff")])
 }
 field! {
     /// The name of one acquire call: 128 random bits. Answers write 32 lower-case hexadecimal digits.
-    AttemptId = text(36).min_length(Some(32)).pattern(Some(ID))
+    AttemptId = text(36).min_length(Some(32)).pattern(Some(ID)).examples([json!("0f0e0d0c0b0a09080706050403020100")])
 }
 field! {
     /// A number that grows with every grant of a lock, exact in every JSON reader.
-    FencingToken = integer(1, dlock_domain::FencingToken::MAX)
+    FencingToken = integer(1, dlock_domain::FencingToken::MAX).examples([json!(1)])
 }
 field! {
     /// What every later token exceeds; 0 for none.
-    TokenFloor = integer(0, dlock_domain::FencingToken::MAX)
+    TokenFloor = integer(0, dlock_domain::FencingToken::MAX).examples([json!(0)])
 }
 field! {
     /// A floor to raise to. More than 2^40 beyond the highest known token is refused.
-    FloorWish = integer(0, dlock_domain::FencingToken::MAX - 1)
+    FloorWish = integer(0, dlock_domain::FencingToken::MAX - 1).examples([json!(1)])
 }
 field! {
     /// How long a lease lives without being kept alive: 1 s to 24 h, in milliseconds.
-    TtlMs = integer(Ttl::MIN_MILLIS, Ttl::MAX_MILLIS)
+    TtlMs = integer(Ttl::MIN_MILLIS, Ttl::MAX_MILLIS).examples([json!(30_000)])
 }
 field! {
     /// How long to wait for a lock: up to 1 h, in milliseconds; 0 if absent.
-    MaxWaitMs = integer(0, AcquireRequest::MAX_WAIT.as_secs() * 1_000)
+    MaxWaitMs = integer(0, AcquireRequest::MAX_WAIT.as_secs() * 1_000).examples([json!(0)])
 }
 
 fn text(longest: usize) -> ObjectBuilder {

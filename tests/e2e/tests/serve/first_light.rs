@@ -44,6 +44,18 @@ fn an_acquire_is_granted_and_a_second_one_is_told_who_has_it() {
 }
 
 #[test]
+fn what_the_description_shows_as_an_acquire_is_granted() {
+    let world = World::new();
+    let client = world.client();
+    let described = client.get("/openapi.json").unwrap().expect(200);
+    let example = described["paths"][ACQUIRE]["post"]["requestBody"]["content"]["application/json"]
+        ["example"]
+        .clone();
+    let grant = client.call(ACQUIRE, &example, 200);
+    assert_eq!((&grant["name"], &grant["owner"]), (&example["name"], &example["owner"]));
+}
+
+#[test]
 fn a_live_lock_survives_kill_9_and_its_holder_goes_on() {
     let mut world = World::new();
     let client = world.client();
