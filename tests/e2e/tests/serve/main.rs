@@ -10,6 +10,7 @@ mod forging;
 mod full;
 mod going_away;
 mod input;
+mod long_line;
 mod names;
 mod owners;
 mod revoking;
