@@ -45,7 +45,7 @@ fn c34_what_has_no_end_or_no_bottom_is_refused_within_bounds() {
     let problem = endless.answer().unwrap().expect(413);
     assert!(is_problem(&problem, "body-too-large"), "{problem}");
 
-    // What would unpack to a gigabyte is not unpacked.
+    // What is packed is not unpacked, however much might be in it.
     let mut bomb = Raw::connect(world.address());
     bomb.write(&format!(
         "POST {ACQUIRE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
