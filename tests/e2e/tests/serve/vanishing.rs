@@ -72,7 +72,7 @@ fn ask_and_vanish(world: &World, round: usize) {
     eventually("it has seen them all", || descriptors(pid) < before + 10);
 }
 
-const EACH: usize = 200;
+const EACH: usize = 100;
 
 fn repeatable(round: usize, n: usize) -> Value {
     let mut body = wanting(&format!("theirs/{round}/{n}"), "b", LONG, 0);
