@@ -22,6 +22,9 @@ pub struct Expected {
     /// Whether ended leases are removed by `reap_expired`; otherwise they end by themselves and
     /// it answers 0.
     pub reaps: bool,
+    /// Whether it counts locks and sessions and refuses one too many; otherwise whoever runs the
+    /// store bounds it.
+    pub limits: bool,
     /// How many attempts one session may settle.
     pub max_settled: u32,
 }

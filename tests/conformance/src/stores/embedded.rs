@@ -58,6 +58,7 @@ impl Harness for Embedded {
             directory: true,
             floors: true,
             reaps: true,
+            limits: true,
             max_settled: 4_096,
         }
     }

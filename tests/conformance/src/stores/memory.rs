@@ -45,6 +45,7 @@ impl Harness for Memory {
             directory: true,
             floors: true,
             reaps: true,
+            limits: true,
             max_settled: 4_096,
         }
     }

@@ -2,11 +2,13 @@
 
 mod bare;
 mod embedded;
+mod etcd;
 mod in_process;
 mod memory;
 mod over_http;
 
 pub use bare::BareMemory;
 pub use embedded::Embedded;
+pub use etcd::Etcd;
 pub use memory::Memory;
 pub use over_http::OverHttp;

@@ -1,0 +1,201 @@
+//! The etcd store: production, many servers, one cluster.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `config`, `error` | what it can be told; the driver's errors as ours |
+//! | `keys`, `codec`, `numbering` | what lies where, in which form, under which number |
+//! | `wire` | the one place through which everything goes to etcd and comes back |
+//! | `leases` | what is left of a lease, and giving it its whole lifetime again, provably |
+//! | `store`, `grant` | grants: the port [`LockStore`](dlock_ports::LockStore), and its one transaction |
+//! | `session`, `forget` | sessions, and attempts that are settled for good |
+//! | `floor`, `directory` | raising floors, listing |
+//! | `watch`, `wait` | one watch per store, and who waits for what it sees |
+//!
+//! A grant is a key that its granting transaction wrote and that nobody writes again: the revision
+//! of that transaction is the token for the grant's whole life (trap 1). A session is a lease with a
+//! key of its own; expiry is the lease's end and needs no reaper. Ownership is decided by
+//! transactions only, never by what some member says it remembers.
+//!
+//! What etcd does not promise: after its leader was paused it can end a lease early (trap 4). Then
+//! fencing is the only protection.
+
+mod codec;
+mod config;
+mod directory;
+mod error;
+mod floor;
+mod forget;
+mod grant;
+mod keys;
+mod leases;
+mod numbering;
+mod session;
+mod store;
+mod wait;
+mod watch;
+mod wire;
+
+use std::sync::Arc;
+
+use dlock_domain::{Deadline, Invariant, LockError, Namespace, Result, SessionId};
+use dlock_ports::{Backend, Clock, Entropy};
+use etcd_client::{Txn, TxnOp};
+
+pub use config::{EtcdConfig, Ping, Tls, User};
+
+use error::Effect;
+use forget::Marks;
+use grant::PrivateAttempts;
+use keys::Keys;
+use numbering::{Meta, Numberings};
+use watch::Hub;
+use wire::Wire;
+
+/// A connected store. Cheap to clone; the connections close when the last clone and the last part
+/// of its [`Backend`] are dropped.
+#[derive(Clone)]
+pub struct EtcdStore {
+    inner: Arc<Inner>,
+}
+
+/// Why a store could not be connected.
+#[derive(Debug, thiserror::Error)]
+#[error("etcd at {endpoints}: {source}")]
+pub struct ConnectError {
+    endpoints: String,
+    source: etcd_client::Error,
+}
+
+pub(crate) struct Inner {
+    wire: Arc<Wire>,
+    keys: Keys,
+    entropy: Arc<dyn Entropy>,
+    numberings: Numberings,
+    privates: PrivateAttempts,
+    marks: Marks,
+    hub: Arc<Hub>,
+}
+
+impl EtcdStore {
+    /// Connects to the cluster. Call it inside a tokio runtime.
+    ///
+    /// No member need be there yet: calls fail as transient until one is. A user is let in first.
+    ///
+    /// # Errors
+    /// Addresses or certificates that are none, a user who is not let in; each says which.
+    pub async fn connect(
+        config: EtcdConfig,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> std::result::Result<Self, ConnectError> {
+        let wire = Wire::connect(&config, clock)
+            .await
+            .map_err(|source| ConnectError { endpoints: config.endpoints.join(", "), source })?;
+        let wire = Arc::new(wire);
+        let keys = Keys::new(&config.prefix);
+        let hub = Hub::new(Arc::clone(&wire), keys.clone(), &config);
+        let inner = Inner {
+            wire,
+            keys,
+            entropy,
+            numberings: Numberings::new(),
+            privates: PrivateAttempts::new(),
+            marks: Marks::default(),
+            hub,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What the store offers: everything.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        Backend {
+            locks: Arc::clone(&self.inner) as _,
+            sessions: Arc::clone(&self.inner) as _,
+            waiter: Some(Arc::clone(&self.inner) as _),
+            directory: Some(Arc::clone(&self.inner) as _),
+            floors: Some(Arc::clone(&self.inner) as _),
+        }
+    }
+}
+
+impl Inner {
+    /// The namespace's numbering, by which tokens may be mapped.
+    ///
+    /// # Errors
+    /// An incident while the cluster has gone back in its history and nobody raised the floor since
+    /// (trap 15).
+    pub(crate) async fn numbering(&self, namespace: &Namespace, by: Deadline) -> Result<Meta> {
+        let went_back = self.wire.went_back_from();
+        if went_back.is_none()
+            && let Some(meta) = self.numberings.recall(namespace)
+        {
+            return Ok(meta);
+        }
+        let get = TxnOp::get(self.keys.meta(namespace), None);
+        let reply = self.wire.txn(Txn::new().and_then([get]), Effect::Reads, by).await?;
+        let meta = Meta::of(reply.one(0))?;
+        // The answer itself may have been the one that shows it.
+        if let Some(from) = self.wire.went_back_from()
+            && meta.record.over < from
+        {
+            return Err(LockError::incident(
+                Invariant::TokensRise,
+                format!(
+                    "etcd has gone back in its history, from revision {from}: raise the floor of \
+                     namespace {namespace} (`dlock floor raise`) before anything is granted"
+                ),
+            ));
+        }
+        self.numberings.learn(namespace, meta);
+        Ok(meta)
+    }
+
+    /// Ends a lease that nothing is to be held by, without keeping anybody waiting. Where it does
+    /// not succeed the lease ends by itself.
+    pub(crate) fn let_go(&self, lease: i64) {
+        let wire = Arc::clone(&self.wire);
+        let by = Deadline::at(wire.clock.now().after(std::time::Duration::from_secs(10)));
+        tokio::spawn(async move {
+            if let Err(error) = wire.revoke(lease, by).await {
+                tracing::debug!(%error, "a lease is left to end by itself");
+            }
+        });
+    }
+}
+
+/// The id of a session's lease: random, since the session's id is, and the same for every server,
+/// so that nobody has to look it up.
+pub(crate) fn lease_of(id: SessionId) -> i64 {
+    let [high, low] = [id.bits() >> 64, id.bits() & u128::from(u64::MAX)]
+        .map(|half| u64::try_from(half).unwrap_or(0));
+    let mixed = mix(high ^ mix(low));
+    // Positive, as etcd wants it.
+    i64::try_from(mixed >> 1).unwrap_or(1).max(1)
+}
+
+/// A bijection that spreads ids which differ in a few bits only.
+const fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn lease_ids_are_positive_stable_and_apart() {
+        let ids = (0..1_000_u128).flat_map(|n| [n, n << 64, (n << 64) | n, u128::MAX - n]);
+        let ids: HashSet<u128> = ids.collect();
+        let leases: HashSet<i64> = ids.iter().map(|n| lease_of(SessionId::from_bits(*n))).collect();
+        assert_eq!(leases.len(), ids.len());
+        assert!(leases.iter().all(|lease| *lease > 0));
+        // Two versions of dlock on one cluster must agree.
+        let id = SessionId::from_bits(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+        assert_eq!(lease_of(id), lease_of(id));
+    }
+}
