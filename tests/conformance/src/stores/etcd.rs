@@ -30,7 +30,7 @@ pub struct Etcd {
 /// # Panics
 /// When nobody said where a cluster is: a test that silently tests nothing would be worse.
 #[must_use]
-pub(super) fn endpoints() -> Vec<String> {
+pub fn endpoints() -> Vec<String> {
     let Ok(given) = std::env::var(ENDPOINTS) else {
         panic!(
             "no etcd to test on: run `cargo xtask test`, which starts one, or set {ENDPOINTS} to \
@@ -42,7 +42,8 @@ pub(super) fn endpoints() -> Vec<String> {
 
 /// Chance of a seed that no other test has, here or in another process on the same cluster: ids are
 /// drawn from it.
-fn seed() -> u64 {
+#[must_use]
+pub fn fresh_seed() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let started = SystemClock::new().now().as_nanos();
     started.rotate_left(20)
@@ -61,7 +62,7 @@ async fn connect(prefix: &str, seed: u64) -> EtcdStore {
 #[async_trait]
 impl Harness for Etcd {
     async fn start() -> Self {
-        let seed = seed();
+        let seed = fresh_seed();
         let prefix = format!("/test/{seed:016x}");
         let a = connect(&prefix, seed).await;
         let b = connect(&prefix, seed + 1).await;

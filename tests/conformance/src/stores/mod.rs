@@ -9,6 +9,6 @@ mod over_http;
 
 pub use bare::BareMemory;
 pub use embedded::Embedded;
-pub use etcd::Etcd;
+pub use etcd::{Etcd, endpoints as etcd_endpoints, fresh_seed};
 pub use memory::Memory;
 pub use over_http::OverHttp;
