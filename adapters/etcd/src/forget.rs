@@ -17,7 +17,6 @@ use crate::{
     codec::{GrantRecord, SessionRecord},
     error::{Effect, Fail},
     grant::text,
-    lease_of,
     wire::{Kv, Reply},
 };
 
@@ -63,7 +62,7 @@ impl Inner {
         let look = TxnOp::get(lock, None);
         let mut ops = vec![look.clone()];
         if !full {
-            let under = PutOptions::new().with_lease(lease_of(id));
+            let under = PutOptions::new().with_lease(self.keys.lease(id));
             ops.push(TxnOp::put(mark, "", Some(under)));
         }
         let txn = Txn::new()
@@ -114,7 +113,7 @@ impl Inner {
         let ended = self.end_attempt(key, &reply, |record| record.private, attempt, by).await?;
         // One that was made here and is not known to hold anything.
         if let Some(session) = self.privates.take(attempt) {
-            self.let_go(lease_of(session));
+            self.let_go(self.keys.lease(session));
         }
         Ok(ended)
     }
@@ -144,7 +143,7 @@ impl Inner {
         {
             return Ok(lease);
         }
-        let lease = lease_of(SessionId::from_bits(self.entropy.bits()));
+        let lease = self.keys.lease(SessionId::from_bits(self.entropy.bits()));
         let seconds = i64::try_from((STANDS_FOR + TAKES_IN).as_secs()).unwrap_or(i64::MAX);
         let (since, _) = self.wire.grant(lease, seconds, by).await?;
         *self.marks.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((since, lease));

@@ -17,7 +17,7 @@ use crate::{
     Inner,
     codec::{GrantRecord, SessionRecord},
     error::{Effect, Fail},
-    lease_of, leases,
+    leases,
     numbering::Meta,
     wait::Place,
     wire::{Kv, Reply},
@@ -146,7 +146,7 @@ impl Inner {
         if !free || request.intent == Intent::Recover {
             return self.decide_on(&shooter, meta, met, by).await;
         }
-        let lease = lease_of(id);
+        let lease = self.keys.lease(id);
         self.privates.begun(request.attempt, id);
         let (sent, seconds) = self.wire.grant(lease, leases::seconds(asked), by).await?;
         shooter.ttl = leases::lifetime(seconds).unwrap_or(asked);
@@ -202,7 +202,7 @@ impl Inner {
             asked: shooter.asked,
             ttl: shooter.ttl,
         };
-        let under = || Some(PutOptions::new().with_lease(lease_of(shooter.session)));
+        let under = || Some(PutOptions::new().with_lease(self.keys.lease(shooter.session)));
         let mut puts = vec![TxnOp::put(self.keys.lock(key), record.encode(), under())];
         if let Some(session) = session {
             let key = self.keys.private(shooter.session);

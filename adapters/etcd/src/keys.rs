@@ -18,11 +18,24 @@ use dlock_domain::{AttemptId, LockKey, LockName, Namespace, SessionId};
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
+    /// What sets the leases of this prefix apart from those of others: they have one space.
+    salt: u64,
 }
 
 impl Keys {
     pub(crate) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned() }
+        let salt = prefix.bytes().fold(0, |salt, byte| mix(salt ^ u64::from(byte)));
+        Self { prefix: prefix.to_owned(), salt }
+    }
+
+    /// The id of a session's lease: random, since the session's id is, and the same for every
+    /// server, so that nobody has to look it up.
+    pub(crate) fn lease(&self, id: SessionId) -> i64 {
+        let [high, low] = [id.bits() >> 64, id.bits() & u128::from(u64::MAX)]
+            .map(|half| u64::try_from(half).unwrap_or(0));
+        let mixed = mix(self.salt ^ mix(high ^ mix(low)));
+        // Positive, as etcd wants it.
+        i64::try_from(mixed >> 1).unwrap_or(1).max(1)
     }
 
     /// What all keys begin with.
@@ -98,9 +111,32 @@ impl Keys {
     }
 }
 
+/// A bijection that spreads what differs in a few bits only.
+const fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+
+    #[test]
+    fn lease_ids_are_positive_stable_and_apart() {
+        let ids = (1..1_000_u128).flat_map(|n| [n, n << 64, (n << 64) | n, u128::MAX - n]);
+        let ids: HashSet<SessionId> = ids.map(SessionId::from_bits).collect();
+        let keys = ["/dlock", "/dlock2", "/"].map(Keys::new);
+        let leases: HashSet<i64> =
+            keys.iter().flat_map(|keys| ids.iter().map(|id| keys.lease(*id))).collect();
+        assert_eq!(leases.len(), ids.len() * keys.len());
+        assert!(leases.iter().all(|lease| *lease > 0));
+        // Two versions of dlock on one cluster must agree: this number never changes.
+        let id = SessionId::from_bits(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+        assert_eq!(keys[0].lease(id), 1_574_083_054_557_990_779);
+    }
 
     fn key(namespace: &str, name: &str) -> LockKey {
         LockKey::new(Namespace::new(namespace).unwrap(), LockName::new(name).unwrap())

@@ -37,7 +37,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use dlock_domain::{Deadline, Invariant, LockError, Namespace, Result, SessionId};
+use dlock_domain::{Deadline, Invariant, LockError, Namespace, Result};
 use dlock_ports::{Backend, Clock, Entropy};
 use etcd_client::{Txn, TxnOp};
 
@@ -161,41 +161,5 @@ impl Inner {
                 tracing::debug!(%error, "a lease is left to end by itself");
             }
         });
-    }
-}
-
-/// The id of a session's lease: random, since the session's id is, and the same for every server,
-/// so that nobody has to look it up.
-pub(crate) fn lease_of(id: SessionId) -> i64 {
-    let [high, low] = [id.bits() >> 64, id.bits() & u128::from(u64::MAX)]
-        .map(|half| u64::try_from(half).unwrap_or(0));
-    let mixed = mix(high ^ mix(low));
-    // Positive, as etcd wants it.
-    i64::try_from(mixed >> 1).unwrap_or(1).max(1)
-}
-
-/// A bijection that spreads ids which differ in a few bits only.
-const fn mix(bits: u64) -> u64 {
-    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn lease_ids_are_positive_stable_and_apart() {
-        let ids = (0..1_000_u128).flat_map(|n| [n, n << 64, (n << 64) | n, u128::MAX - n]);
-        let ids: HashSet<u128> = ids.collect();
-        let leases: HashSet<i64> = ids.iter().map(|n| lease_of(SessionId::from_bits(*n))).collect();
-        assert_eq!(leases.len(), ids.len());
-        assert!(leases.iter().all(|lease| *lease > 0));
-        // Two versions of dlock on one cluster must agree.
-        let id = SessionId::from_bits(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
-        assert_eq!(lease_of(id), lease_of(id));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     Inner,
     codec::{GrantRecord, SessionRecord},
     error::{Effect, Fail},
-    lease_of, leases,
+    leases,
     numbering::Meta,
     wire::{Kv, Reply},
 };
@@ -38,7 +38,7 @@ impl SessionStore for Inner {
         self.wire.begin(by)?;
         let chosen = id.unwrap_or_else(|| SessionId::from_bits(self.entropy.bits()));
         for _ in 0..TRIES {
-            match self.wire.grant(lease_of(chosen), leases::seconds(ttl), by).await {
+            match self.wire.grant(self.keys.lease(chosen), leases::seconds(ttl), by).await {
                 Ok((sent, seconds)) => {
                     let record = record_of(&owner, ttl, seconds);
                     let session = Session {
@@ -72,7 +72,7 @@ impl SessionStore for Inner {
         by: Deadline,
     ) -> Result<Option<Kept>> {
         self.wire.begin(by)?;
-        let lease = lease_of(*id);
+        let lease = self.keys.lease(*id);
         // The first look belongs to the keep-alive; more of them only where much is held, and all of
         // one term.
         let mut chunks = held.chunks(PER_TXN);
@@ -115,7 +115,7 @@ impl SessionStore for Inner {
     ) -> Result<Option<(Session, Vec<HeldGrant>)>> {
         self.wire.begin(by)?;
         let look = Txn::new().and_then(self.session_gets(*id));
-        let found = self.rest_then_look(lease_of(*id), true, &look, by).await?;
+        let found = self.rest_then_look(self.keys.lease(*id), true, &look, by).await?;
         let Some((rest, reply)) = found else { return self.is_gone(*id, by).await };
         let Some(record) = session_in(&reply)? else { return Ok(None) };
         let keys: Vec<LockKey> =
@@ -125,7 +125,7 @@ impl SessionStore for Inner {
             grants.extend(self.grants_of(*id, chunk, by).await?);
         }
         if record.lock.is_some() && grants.is_empty() {
-            self.let_go(lease_of(*id));
+            self.let_go(self.keys.lease(*id));
             return Ok(None);
         }
         let session = Session {
@@ -153,7 +153,7 @@ impl SessionStore for Inner {
 
     async fn close(&self, id: &SessionId, by: Deadline) -> Result<bool> {
         self.wire.begin(by)?;
-        self.wire.revoke(lease_of(*id), by).await
+        self.wire.revoke(self.keys.lease(*id), by).await
     }
 }
 
@@ -180,7 +180,7 @@ impl Inner {
         {
             return Err(opened_otherwise());
         }
-        let Some(beat) = self.wire.beat(lease_of(id), by).await? else { return Ok(None) };
+        let Some(beat) = self.wire.beat(self.keys.lease(id), by).await? else { return Ok(None) };
         let record = record_of(owner, ttl, beat.seconds);
         let found = match self.write_session(id, &record, by).await? {
             Written::New => record,
@@ -193,7 +193,7 @@ impl Inner {
         }
         // What the keep-alive said counts only once a look of the same term has confirmed it.
         let look = Txn::new().and_then(self.session_gets(id));
-        let renewed = self.renew_then_look(lease_of(id), &look, by).await?;
+        let renewed = self.renew_then_look(self.keys.lease(id), &look, by).await?;
         let Some((beat, reply)) = renewed else { return Ok(None) };
         Ok(session_in(&reply)?.map(|record| Session {
             id,
@@ -211,7 +211,7 @@ impl Inner {
     ) -> Result<Written> {
         let (session, private) = (self.keys.session(id), self.keys.private(id));
         let absent = |key: &Vec<u8>| Compare::create_revision(key.clone(), CompareOp::Equal, 0);
-        let under = PutOptions::new().with_lease(lease_of(id));
+        let under = PutOptions::new().with_lease(self.keys.lease(id));
         let txn = Txn::new()
             .when([absent(&session), absent(&private)])
             .and_then([TxnOp::put(session, record.encode(), Some(under))])
@@ -250,9 +250,9 @@ impl Inner {
         let Some(lock) = &record.lock else { return Ok(true) };
         let txn = Txn::new().and_then([TxnOp::get(lock.as_bytes(), None)]);
         let reply = self.wire.txn(txn, Effect::Reads, by).await?;
-        let lives = reply.one(0).is_some_and(|kv| kv.lease == lease_of(id));
+        let lives = reply.one(0).is_some_and(|kv| kv.lease == self.keys.lease(id));
         if !lives {
-            self.let_go(lease_of(id));
+            self.let_go(self.keys.lease(id));
         }
         Ok(lives)
     }

@@ -54,7 +54,7 @@ pub fn search(harness: &dyn Harness, judges: Judges, seed: u8) -> Result<Seen, B
     let failure =
         |why: String, steps| Box::new(Failure { store: harness.name().to_owned(), why, steps });
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|error| failure(error.to_string(), Vec::new()))?;
     let more = std::env::var(CASES).ok().and_then(|text| text.parse().ok()).unwrap_or(0);

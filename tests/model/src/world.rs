@@ -18,11 +18,12 @@ pub(crate) const NAMESPACES: u8 = 2;
 const KEY_NAMES: [(&str, &str); KEYS as usize] =
     [("default", "a"), ("default", "ab"), ("other", "a")];
 const OWNER_NAMES: [&str; OWNERS as usize] = ["ann", "bob"];
-const TTL_MILLIS: [u64; TTLS as usize] = [1_000, 3_000];
+/// The shorter is the shortest that every store grants as it was asked for.
+const TTL_MILLIS: [u64; TTLS as usize] = [2_000, 3_000];
 
 /// How far time is moved at once: around the ends of the two lifetimes, and a little.
 pub(crate) const ADVANCES_MILLIS: [u64; 10] =
-    [1, 1, 100, 100, 400, 999, 1_000, 1_001, 2_999, 3_000];
+    [1, 1, 100, 100, 400, 1_999, 2_000, 2_001, 2_999, 3_000];
 /// Prefixes to list by; the last begins no key.
 pub(crate) const PREFIXES: [&str; 4] = ["", "a", "ab", "z"];
 /// Names to list after.

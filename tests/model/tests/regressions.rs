@@ -58,7 +58,7 @@ async fn inv02_a_repeat_after_a_lost_reply_finds_its_own_grant() {
 /// releases what it believes is its own.
 #[tokio::test]
 async fn inv06_a_stale_release_leaves_the_successor_alone() {
-    let steps = [then(take(ANN, 0)), then(advance(1_000)), then(take(ANN, 1)), then(delete(1))];
+    let steps = [then(take(ANN, 0)), then(advance(2_000)), then(take(ANN, 1)), then(delete(1))];
     passes_here_and_fails_with(Bug::DeleteIgnoresToken, &steps).await;
 }
 
@@ -70,9 +70,9 @@ async fn c14_nothing_revives_a_session_at_the_end_of_its_lease() {
     let steps = [
         then(open(0)),
         then(take(Who::Slot(0), 0)),
-        then(advance(999)),
+        then(advance(1_999)),
         then(keep.clone()),
-        then(advance(1_000)),
+        then(advance(2_000)),
         then(keep),
     ];
     passes_here_and_fails_with(Bug::KeepAliveRevives, &steps).await;
@@ -101,7 +101,7 @@ async fn inv04_tokens_rise_over_every_kind_of_end() {
         then(take(ANN, 0)),
         lost(delete(0)),
         then(take(ANN, 1)),
-        then(advance(1_000)),
+        then(advance(2_000)),
         then(take(ANN, 2)),
         lost(Op::Revoke { key: 0, expected: Some(Tok::Known(0)) }),
         then(take(ANN, 3)),
