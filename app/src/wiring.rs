@@ -1,9 +1,17 @@
 //! Building stores by name: the one place that knows which stores there are.
 
+#[cfg(all(feature = "cli", feature = "etcd"))]
+mod etcd;
+
 use std::sync::Arc;
 
 use dlock_memory::MemoryStore;
 use dlock_ports::{Backend, Clock, Entropy};
+
+#[cfg(feature = "etcd")]
+pub use dlock_etcd::{ConnectError, EtcdConfig, EtcdStore};
+#[cfg(all(feature = "etcd", feature = "cli"))]
+pub(crate) use etcd::connect as etcd;
 
 #[cfg(feature = "embedded")]
 pub use dlock_embedded::{EmbeddedConfig, EmbeddedStore, OpenError};
@@ -25,4 +33,29 @@ pub fn embedded(
     entropy: Arc<dyn Entropy>,
 ) -> Result<Backend, OpenError> {
     Ok(EmbeddedStore::open(config, clock, entropy)?.backend())
+}
+
+/// The names of the stores that a server of this build can keep locks in.
+#[cfg(all(feature = "cli", feature = "etcd"))]
+pub(crate) const BACKENDS: &[&str] = &["embedded", "etcd", "memory"];
+/// The names of the stores that a server of this build can keep locks in.
+#[cfg(all(feature = "cli", not(feature = "etcd")))]
+pub(crate) const BACKENDS: &[&str] = &["embedded", "memory"];
+
+/// The keys of the etcd store, in this build.
+#[cfg(all(feature = "cli", feature = "etcd"))]
+pub(crate) static ETCD_KEYS: &[crate::config::Key] = crate::config::etcd::KEYS;
+/// The keys of the etcd store, in this build.
+#[cfg(all(feature = "cli", not(feature = "etcd")))]
+pub(crate) static ETCD_KEYS: &[crate::config::Key] = &[];
+
+/// The etcd store, in builds that have it.
+#[cfg(all(feature = "cli", not(feature = "etcd")))]
+#[expect(clippy::unused_async, reason = "as where there is one")]
+pub(crate) async fn etcd(
+    _place: &crate::config::etcd::EtcdPlace,
+    _clock: Arc<dyn Clock>,
+    _entropy: Arc<dyn Entropy>,
+) -> Result<Backend, String> {
+    Err("this build of dlock has no etcd store: build it with --features etcd".to_owned())
 }

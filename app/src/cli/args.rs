@@ -85,13 +85,16 @@ pub(crate) struct Serve {
     /// port can take and break locks.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// The store: embedded or memory [default: embedded].
+    /// The store: embedded, memory, or etcd in builds that have it [default: embedded].
     #[arg(long, value_name = "STORE")]
     pub(crate) backend: Option<String>,
     /// Where the embedded store lives [default: /var/lib/dlock for root, else
     /// $XDG_STATE_HOME/dlock].
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data_dir: Option<String>,
+    /// The members of the etcd cluster, separated by commas [default: http://127.0.0.1:2379].
+    #[arg(long, value_name = "URLS")]
+    pub(crate) etcd_endpoints: Option<String>,
     /// The namespace of calls that name none [default: default].
     #[arg(long)]
     pub(crate) namespace: Option<String>,

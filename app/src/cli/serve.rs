@@ -38,6 +38,7 @@ pub(crate) fn main(options: Serve) -> u8 {
             ("http.listen", "--listen", &options.listen),
             ("lock.backend", "--backend", &options.backend),
             ("embedded.path", "--data-dir", &options.data_dir),
+            ("etcd.endpoints", "--etcd-endpoints", &options.etcd_endpoints),
             ("lock.namespace", "--namespace", &options.namespace),
             ("http.drain", "--drain", &options.drain),
         ],
@@ -96,6 +97,12 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
                 .map_err(|m| (exit::USAGE, m))?;
             let backend = open(effective, &directory, &clock, &entropy).map_err(unreachable)?;
             (backend, directory.display().to_string())
+        }
+        BackendName::Etcd => {
+            let place = &effective.etcd;
+            let backend = wiring::etcd(place, clock.clone(), entropy.clone());
+            let backend = backend.await.map_err(unreachable)?;
+            (backend, format!("in etcd at {}, below {}", place.endpoints.join(", "), place.prefix))
         }
     };
     let service = Service::new(backend, clock.clone(), entropy.clone(), effective.service);

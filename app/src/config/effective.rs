@@ -7,6 +7,7 @@ use std::time::Duration;
 use dlock_domain::{Backoff, Namespace, Ttl};
 
 use super::ConfigError;
+use super::etcd::EtcdPlace;
 use super::kind;
 use super::settings::Settings;
 use crate::ServiceConfig;
@@ -18,6 +19,8 @@ pub enum BackendName {
     Embedded,
     /// Nothing survives: for trying things out.
     Memory,
+    /// An etcd cluster, for many servers; only in builds with that store.
+    Etcd,
 }
 
 /// How log lines look.
@@ -52,6 +55,8 @@ pub struct Effective {
     pub purge_after: Duration,
     /// `embedded.path`.
     pub embedded_path: Option<PathBuf>,
+    /// `etcd.*`.
+    pub etcd: EtcdPlace,
     /// `http.listen`.
     pub listen: SocketAddr,
     /// `http.max_body`, in bytes.
@@ -81,6 +86,7 @@ impl Effective {
                 .unwrap_or_default(),
             backend: match reader.text("lock.backend")? {
                 "memory" => BackendName::Memory,
+                "etcd" => BackendName::Etcd,
                 _ => BackendName::Embedded,
             },
             namespace: reader.typed("lock.namespace", |text| {
@@ -103,6 +109,7 @@ impl Effective {
             max_sessions: reader.typed("lock.max_sessions", kind::count)?,
             purge_after: reader.typed("lock.reap.purge_after", kind::span)?,
             embedded_path: settings.value("embedded.path").map(PathBuf::from),
+            etcd: etcd_place(settings),
             listen: reader.typed("http.listen", |text| {
                 text.parse().map_err(|_| "is not an address".to_owned())
             })?,
@@ -136,6 +143,25 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<T, ConfigError> {
         read(self.text(name)?).map_err(|problem| ConfigError { place: name.into(), problem })
+    }
+}
+
+/// What is said of etcd; nothing in a build without it.
+fn etcd_place(settings: &Settings) -> EtcdPlace {
+    let text = |name: &str| settings.value(name).map(str::to_owned);
+    let path = |name: &str| settings.value(name).map(PathBuf::from);
+    EtcdPlace {
+        endpoints: settings
+            .value("etcd.endpoints")
+            .map(|all| all.split(',').map(str::to_owned).collect())
+            .unwrap_or_default(),
+        prefix: text("etcd.prefix").unwrap_or_default(),
+        username: text("etcd.username"),
+        password_file: path("etcd.password_file"),
+        ca_file: path("etcd.tls.ca_file"),
+        cert_file: path("etcd.tls.cert_file"),
+        key_file: path("etcd.tls.key_file"),
+        server_name: text("etcd.tls.server_name"),
     }
 }
 

@@ -21,8 +21,12 @@ pub enum Kind {
     Address,
     /// A namespace.
     Namespace,
-    /// A directory.
+    /// A file or a directory.
     Path,
+    /// What the names of keys in etcd begin with.
+    Prefix,
+    /// A word of the user's.
+    Word,
     /// A list of server addresses, separated by commas.
     Servers,
     /// Log levels, as `info` or `dlock=debug,warn`.
@@ -55,10 +59,11 @@ impl Kind {
             Self::Namespace => {
                 Namespace::new(text).map(drop).map_err(|error| error.detail().to_owned())
             }
-            Self::Path | Self::Servers | Self::Levels if text.is_empty() => {
+            Self::Path | Self::Servers | Self::Levels | Self::Word if text.is_empty() => {
                 Err("must not be empty".into())
             }
-            Self::Path | Self::Levels => Ok(()),
+            Self::Path | Self::Levels | Self::Word => Ok(()),
+            Self::Prefix => prefix(text),
             Self::Servers => text.split(',').try_for_each(server),
         }
     }
@@ -123,6 +128,16 @@ fn server(text: &str) -> Result<(), String> {
     }
 }
 
+/// A path without an end: a `/` is put behind it.
+fn prefix(text: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_graphic();
+    let ok = text.len() <= 128 && text.chars().all(plain);
+    if ok && text.starts_with('/') && !text.ends_with('/') {
+        return Ok(());
+    }
+    Err("must begin with / and not end with it, at most 128 visible ASCII characters".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +169,11 @@ mod tests {
             (Kind::Address, "127.0.0.1:0", "localhost:7420"),
             (Kind::Namespace, "a-b", "A"),
             (Kind::Path, "/x", ""),
+            (Kind::Word, "dlock", ""),
+            (Kind::Prefix, "/dlock", "dlock"),
+            (Kind::Prefix, "/a/b", "/a/"),
+            (Kind::Prefix, "/a", "/"),
+            (Kind::Prefix, "/a.b", "/a b"),
             (Kind::Servers, "http://a:1,https://b", "a:1"),
             (Kind::Servers, "http://[::1]:7420", "http://me@a"),
             (Kind::Levels, "dlock=debug", ""),

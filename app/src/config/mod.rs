@@ -6,12 +6,14 @@
 //! | `kind` | what a key's value may be |
 //! | `sources` | reading the file and the environment, refusing what is not in the table |
 //! | `settings` | the layers put together: each value, and where it came from |
+//! | `etcd` | the keys of the etcd store |
 //! | `effective` | the settings as the types that the program works with |
 //! | `show` | them, and the table itself, for people |
 //!
 //! All that is wrong is reported at once, each with its place and its mend.
 
 mod effective;
+pub mod etcd;
 mod kind;
 mod settings;
 mod show;

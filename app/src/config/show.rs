@@ -25,7 +25,7 @@ pub fn documentation() -> String {
     let mut text = String::from(
         "| key | variable | flag | default | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
-    for key in TABLE {
+    for key in TABLE.iter() {
         let code = |text: &str| format!("`{text}`");
         let _ = writeln!(
             text,

@@ -84,7 +84,7 @@ impl Sources {
                 }
                 (Some(_), None) => "is not UTF-8".to_owned(),
                 (None, _) => {
-                    let names = TABLE.iter().map(Key::variable);
+                    let names = TABLE.iter().map(|key| key.variable());
                     format!("is not a variable of dlock{}", nearest(name, names))
                 }
             };

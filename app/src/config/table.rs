@@ -1,6 +1,9 @@
 //! Every key there is.
 
+use std::sync::LazyLock;
+
 use super::kind::Kind;
+use crate::wiring;
 
 /// A configuration key.
 #[derive(Debug)]
@@ -27,10 +30,14 @@ impl Key {
     }
 }
 
+/// All keys of this build, in the order in which they are shown: those of a store come with it.
+pub static TABLE: LazyLock<Vec<&'static Key>> =
+    LazyLock::new(|| CORE.iter().chain(wiring::ETCD_KEYS).collect());
+
 const HOUR: u64 = 3_600_000;
 const DAY: u64 = 24 * HOUR;
 
-const fn entry(
+pub(super) const fn entry(
     name: &'static str,
     kind: Kind,
     default: Option<&'static str>,
@@ -40,8 +47,8 @@ const fn entry(
     Key { name, kind, default, flag, meaning, secret: false }
 }
 
-/// All keys, in the order in which they are shown.
-pub static TABLE: &[Key] = &[
+/// The keys that every build has.
+static CORE: &[Key] = &[
     entry(
         "server",
         Kind::Servers,
@@ -51,7 +58,7 @@ pub static TABLE: &[Key] = &[
     ),
     entry(
         "lock.backend",
-        Kind::Choice(&["embedded", "memory"]),
+        Kind::Choice(wiring::BACKENDS),
         Some("embedded"),
         Some("--backend"),
         "the store that the server keeps locks in",
@@ -182,7 +189,7 @@ pub static TABLE: &[Key] = &[
 /// The key of this name.
 #[must_use]
 pub fn key(name: &str) -> Option<&'static Key> {
-    TABLE.iter().find(|key| key.name == name)
+    TABLE.iter().copied().find(|key| key.name == name)
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ fn c5_every_key_has_its_variable_and_is_shown() {
     command.env_remove("DLOCK_EMBEDDED_PATH");
     // As C5 says them: DLOCK_ and the key in capitals, dots as underscores.
     let variable = |name: &str| format!("DLOCK_{}", name.to_uppercase().replace('.', "_"));
-    for key in TABLE {
+    for key in TABLE.iter() {
         let value = key.default.unwrap_or("http://127.0.0.1:1");
         command.env(variable(key.name), value);
     }
