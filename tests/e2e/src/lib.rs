@@ -4,6 +4,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`server`] | a `dlock serve` that can be killed, stopped and started again |
+//! | [`etcd`] | what makes a server keep its locks in a real etcd cluster |
 //! | [`client`], [`raw`] | JSON over HTTP; and bytes on a socket, for clients that misbehave |
 //! | [`remote`] | guards over the HTTP client |
 //! | [`register`] | a resource with a high-water mark, shared by processes |
@@ -13,6 +14,7 @@
 
 pub mod client;
 pub mod crowd;
+pub mod etcd;
 pub mod load;
 pub mod raw;
 pub mod readme;

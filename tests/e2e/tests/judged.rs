@@ -27,6 +27,8 @@ const CLIENTS: u32 = 64;
 const KEYS: usize = 8;
 const KILLS: u32 = 10;
 const CYCLES: u64 = 150;
+/// A handoff between servers takes longer there.
+const CYCLES_ON_ETCD: u64 = 40;
 
 /// A lifetime that no test outlives.
 const LONG_MS: u64 = 3_600_000;
@@ -65,10 +67,11 @@ impl Run {
         u64::from(self.clients) * self.cycles
     }
 
-    /// Lets all clients live with the server at `address`, beside `meanwhile`.
-    fn go(&self, address: SocketAddr, meanwhile: impl FnOnce()) -> Tally {
+    /// Lets all clients live, each with one of these servers, beside `meanwhile`.
+    fn go(&self, addresses: &[SocketAddr], meanwhile: impl FnOnce()) -> Tally {
         thread::scope(|scope| {
-            let live = |n| {
+            let live = |n: u32| {
+                let address = addresses[n as usize % addresses.len()];
                 let caller = Caller::new(address, n, &self.epoch, &self.recorder, &self.clock);
                 let worker = Worker::new(caller, &self.keys, u64::from(n));
                 scope.spawn(|| worker.live(self.cycles, &self.progress))
@@ -86,39 +89,57 @@ impl Run {
     }
 }
 
+fn cycles(usual: u64) -> u64 {
+    let asked = std::env::var("TEST_DLOCK_JUDGED_CYCLES");
+    asked.map_or(usual, |number| number.parse().unwrap())
+}
+
 #[test]
 fn j1_to_j4_hold_for_64_clients_while_the_server_is_killed_ten_times() {
-    let cycles = match std::env::var("TEST_DLOCK_JUDGED_CYCLES") {
-        Ok(number) => number.parse().expect("TEST_DLOCK_JUDGED_CYCLES is a number of cycles"),
-        Err(_) => CYCLES,
-    };
-    let run = Run::new(CLIENTS, KEYS, cycles);
     let place = tempfile::tempdir().unwrap();
-    let mut server = Server::start(place.path(), &[]);
-    let address = server.address();
+    let mut servers = [Server::start(place.path(), &[])];
+    judged("embedded", &mut servers, CYCLES, EarlyExpiry::Never);
+}
+
+/// Two servers on one cluster, killed in turn.
+#[test]
+fn j1_to_j4_hold_on_etcd_while_its_two_servers_are_killed_ten_times() {
+    let place = tempfile::tempdir().unwrap();
+    let etcd = dlock_e2e::etcd::Etcd::below(place.path());
+    let options: Vec<&str> = etcd.options.iter().map(String::as_str).collect();
+    let mut servers = [1, 2].map(|_| Server::start(place.path(), &options));
+    judged("etcd", &mut servers, CYCLES_ON_ETCD, EarlyExpiry::Never);
+}
+
+fn judged(store: &str, servers: &mut [Server], usual: u64, early: EarlyExpiry) {
+    let cycles = cycles(usual);
+    let run = Run::new(CLIENTS, KEYS, cycles);
+    let addresses: Vec<SocketAddr> = servers.iter().map(Server::address).collect();
     // By progress and not by time, so that every kill meets clients at work.
-    let tally = run.go(address, || {
+    let tally = run.go(&addresses, || {
         for kill in 1..=KILLS {
             let at = run.all_cycles() * u64::from(kill) / u64::from(KILLS + 1);
             if !run.progress.reach(at) {
                 return;
             }
-            server.kill();
+            let which = kill as usize % servers.len();
+            servers[which].kill();
             run.epoch.fetch_add(1, Ordering::Relaxed);
-            server.restart();
+            servers[which].restart();
         }
     });
 
     let seconds = run.clock.now().0 / 1_000_000_000;
-    let (verdict, restarts) = (run.verdict(), run.epoch.load(Ordering::Relaxed));
+    let verdict = judge(&run.recorder.snapshot(), &rules::all(early));
+    let restarts = run.epoch.load(Ordering::Relaxed);
     writeln!(
         std::io::stderr(),
-        "judged run: {CLIENTS} clients, {KEYS} keys, {cycles} cycles each, {restarts} kills and \
+        "judged run on {store}: {CLIENTS} clients, {KEYS} keys, {cycles} cycles each, {restarts} kills and \
          restarts, {seconds} s\n{tally:?}\n{verdict}"
     )
     .unwrap();
 
-    assert!(verdict.is_clean(), "{verdict}\n{}", server.log());
+    assert!(verdict.is_clean(), "{verdict}\n{}", servers[0].log());
     assert_eq!(tally.lost_early, 0, "a lock was called lost before its deadline");
     // It did see something.
     let all = run.all_cycles();
