@@ -18,8 +18,8 @@ use std::{
     time::Duration,
 };
 
-use dlock::SystemClock;
 use dlock_conformance::{
+    SystemClock,
     kit::{Caller, attempt, key, private},
     stores::{etcd_endpoints, fresh_seed},
 };

@@ -91,7 +91,7 @@ impl Seen {
         *self = Self { since: at, up_to: at, ..Self::default() };
     }
 
-    fn delete(&mut self, key: Key, revision: i64, most: usize) {
+    fn note(&mut self, key: Key, revision: i64, most: usize) {
         // Some versions deliver what is older than asked for. What is of the latest revision may
         // be the rest of it, or come twice, which does no harm.
         if revision < self.up_to {
@@ -351,7 +351,7 @@ impl Hub {
             if let Some(waiting) = state.waiting.get(&key) {
                 waiting.news.notify_waiters();
             }
-            state.seen.delete(key, kv.mod_revision(), self.ring);
+            state.seen.note(key, kv.mod_revision(), self.ring);
         }
         state.seen.up_to = state.seen.up_to.max(last);
     }
@@ -381,7 +381,7 @@ mod tests {
     fn trap_17_a_delete_is_known_to_whoever_comes_after_it() {
         let mut seen = Seen::default();
         seen.restart(100);
-        seen.delete(key("a"), 105, 10);
+        seen.note(key("a"), 105, 10);
         assert_eq!(seen.verdict(b"a", 104), Verdict::Deleted);
         assert_eq!(seen.verdict(b"a", 105), Verdict::NothingSince);
         assert_eq!(seen.verdict(b"b", 100), Verdict::NothingSince);
@@ -395,7 +395,7 @@ mod tests {
         seen.restart(0);
         for revision in 1..=1_000 {
             seen.up_to = revision - 1;
-            seen.delete(key(&format!("k{}", revision % 7)), revision, 5);
+            seen.note(key(&format!("k{}", revision % 7)), revision, 5);
         }
         assert_eq!((seen.by_age.len(), seen.latest.len()), (5, 5));
         assert_eq!(seen.since, 995);

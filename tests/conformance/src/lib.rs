@@ -35,5 +35,7 @@ pub mod stores;
 pub mod suite;
 pub mod swallow;
 
+/// The machine's own clock, for stores that keep their own time.
+pub use dlock::SystemClock;
 pub use harness::{Expected, Harness, Limits, VirtualTime};
 pub use service_harness::{Served, ServiceHarness};

@@ -54,6 +54,7 @@ impl Harness for Own {
             directory: false,
             floors: false,
             reaps: true,
+            limits: true,
             max_settled: SETTLED,
         }
     }

@@ -132,10 +132,11 @@ fn judged(store: &str, servers: &mut [Server], usual: u64, early: EarlyExpiry) {
     let seconds = run.clock.now().0 / 1_000_000_000;
     let verdict = judge(&run.recorder.snapshot(), &rules::all(early));
     let restarts = run.epoch.load(Ordering::Relaxed);
+    let mut err = std::io::stderr();
     writeln!(
-        std::io::stderr(),
-        "judged run on {store}: {CLIENTS} clients, {KEYS} keys, {cycles} cycles each, {restarts} kills and \
-         restarts, {seconds} s\n{tally:?}\n{verdict}"
+        err,
+        "judged run on {store}: {CLIENTS} clients, {KEYS} keys, {cycles} cycles each, {restarts} \
+         kills and restarts, {seconds} s\n{tally:?}\n{verdict}"
     )
     .unwrap();
 

@@ -11,8 +11,8 @@ mod wait;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use dlock::SystemClock;
 use dlock_conformance::{
+    SystemClock,
     kit::Caller,
     stores::{etcd_endpoints, fresh_seed},
 };

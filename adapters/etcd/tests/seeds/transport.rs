@@ -19,7 +19,7 @@ async fn t032_a_refused_connection_is_contention() {
     let store = place.connect(config).await;
     let a = dlock_conformance::kit::Caller::on(
         store.backend(),
-        std::sync::Arc::new(dlock::SystemClock::new()),
+        std::sync::Arc::new(dlock_conformance::SystemClock::new()),
         Duration::from_secs(2),
     );
     let locks = &a.backend.locks;
