@@ -80,7 +80,10 @@ fn classify(code: &str, message: &str, refused: bool, effect: Effect, source: Er
     }
     match code {
         "Unauthenticated" | "PermissionDenied" => definite(ErrorKind::Denied, text(), source),
-        _ if says("permission denied") || says("authentication failed") => {
+        _ if says("permission denied")
+            || says("authentication failed")
+            || says("user name is empty") =>
+        {
             definite(ErrorKind::Denied, text(), source)
         }
         _ if says("too many requests")
@@ -193,6 +196,7 @@ mod tests {
                 Applied::No,
             ),
             ("PermissionDenied", "etcdserver: permission denied", ErrorKind::Denied, Applied::No),
+            ("InvalidArgument", "etcdserver: user name is empty", ErrorKind::Denied, Applied::No),
             ("Unauthenticated", "etcdserver: invalid auth token", ErrorKind::Denied, Applied::No),
         ];
         for (code, message, kind, applied) in table {

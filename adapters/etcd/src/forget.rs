@@ -73,7 +73,11 @@ impl Inner {
             Ok(reply) if reply.held => reply,
             // With its session an attempt is settled already.
             Ok(_) | Err(Fail::NoLease) => return Ok(false),
-            Err(other) => return Err(other.into_error()),
+            Err(other) => {
+                let error = other.into_error();
+                self.end_unmarked(key, |r| r.session == id, attempt, by).await;
+                return Err(error);
+            }
         };
         let ended = self.end_attempt(key, &reply, |r| r.session == id, attempt, by).await?;
         if full {
@@ -109,13 +113,19 @@ impl Inner {
         attempt: AttemptId,
         by: Deadline,
     ) -> Result<bool> {
-        let reply = self.mark_private(key, attempt, by).await?;
-        let ended = self.end_attempt(key, &reply, |record| record.private, attempt, by).await?;
-        // One that was made here and is not known to hold anything.
+        // One that was made here, whose outcome nobody knows: with its lease it ends, and a late
+        // request of its finds none.
         if let Some(session) = self.privates.take(attempt) {
             self.let_go(self.keys.lease(session));
         }
-        Ok(ended)
+        let is_own = |record: &GrantRecord| record.private;
+        match self.mark_private(key, attempt, by).await {
+            Ok(reply) => self.end_attempt(key, &reply, is_own, attempt, by).await,
+            Err(error) => {
+                self.end_unmarked(key, is_own, attempt, by).await;
+                Err(error)
+            }
+        }
     }
 
     /// Writes the mark and looks at the lock, in one transaction.
@@ -148,6 +158,26 @@ impl Inner {
         let (since, _) = self.wire.grant(lease, seconds, by).await?;
         *self.marks.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((since, lease));
         Ok(lease)
+    }
+
+    /// Where the mark could not be written (a cluster without space takes no writes but deletes): at
+    /// least nothing stays held that nobody claims. The attempt is unresolved all the same, and the
+    /// caller is told so by the error that brought it here.
+    async fn end_unmarked(
+        &self,
+        key: &LockKey,
+        is_own: impl Fn(&GrantRecord) -> bool,
+        attempt: AttemptId,
+        by: Deadline,
+    ) {
+        let look = Txn::new().and_then([TxnOp::get(self.keys.lock(key), None)]);
+        let ended = match self.wire.txn(look, Effect::Reads, by).await {
+            Ok(reply) => self.end_attempt(key, &reply, is_own, attempt, by).await,
+            Err(other) => Err(other.into_error()),
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "what an unsettled attempt holds ends with its lease");
+        }
     }
 
     /// Ends what the attempt holds, if it is this holder's: nobody ends another's grant by knowing
