@@ -4,6 +4,7 @@
 
 mod elsewhere;
 mod grant;
+mod numbering;
 mod renew_and_release;
 mod revoke;
 mod transport;
