@@ -1,6 +1,6 @@
 //! What the store can be told.
 
-use std::{fmt, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 
@@ -15,6 +15,9 @@ pub struct EtcdConfig {
     pub user: Option<User>,
     /// Certificates, for `https` addresses.
     pub tls: Option<Tls>,
+    /// A file that keeps the highest revision known over a restart (`lock.state_file`); `None`: a
+    /// cluster that was set back while this process was down is not noticed.
+    pub state_file: Option<PathBuf>,
     /// How long making a connection may take.
     pub connect_timeout: Duration,
     /// How often an idle or waiting connection is pinged, and how long an answer may take: what
@@ -64,6 +67,7 @@ impl EtcdConfig {
             prefix: "/dlock".to_owned(),
             user: None,
             tls: None,
+            state_file: None,
             connect_timeout: Duration::from_secs(2),
             // etcd itself refuses pings that come more often than every five seconds.
             ping: Ping { every: Duration::from_secs(5), patience: Duration::from_secs(3) },

@@ -9,6 +9,7 @@
 //! | `store`, `grant` | grants: the port [`LockStore`](dlock_ports::LockStore), and its one transaction |
 //! | `session`, `forget` | sessions, and attempts that are settled for good |
 //! | `floor`, `directory` | raising floors, listing |
+//! | `state_file` | the highest revision known, over a restart |
 //! | `watch`, `wait` | one watch per store, and who waits for what it sees |
 //!
 //! A grant is a key that its granting transaction wrote and that nobody writes again: the revision
@@ -30,6 +31,7 @@ mod keys;
 mod leases;
 mod numbering;
 mod session;
+mod state_file;
 mod store;
 mod wait;
 mod watch;
@@ -60,10 +62,18 @@ pub struct EtcdStore {
 
 /// Why a store could not be connected.
 #[derive(Debug, thiserror::Error)]
-#[error("etcd at {endpoints}: {source}")]
-pub struct ConnectError {
-    endpoints: String,
-    source: etcd_client::Error,
+pub enum ConnectError {
+    /// What was said of the cluster cannot stand, or it lets nobody in.
+    #[error("etcd at {endpoints}: {source}")]
+    Cluster {
+        /// The addresses.
+        endpoints: String,
+        /// Why, in the driver's words.
+        source: etcd_client::Error,
+    },
+    /// The file with the highest revision cannot be read or written.
+    #[error("the file with the highest revision: {0}")]
+    StateFile(#[source] std::io::Error),
 }
 
 pub(crate) struct Inner {
@@ -82,16 +92,29 @@ impl EtcdStore {
     /// No member need be there yet: calls fail as transient until one is. A user is let in first.
     ///
     /// # Errors
-    /// Addresses or certificates that are none, a user who is not let in; each says which.
+    /// Addresses or certificates that are none, a user who is not let in, a file that cannot be read
+    /// or written; each says which.
     pub async fn connect(
         config: EtcdConfig,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> std::result::Result<Self, ConnectError> {
-        let wire = Wire::connect(&config, clock)
-            .await
-            .map_err(|source| ConnectError { endpoints: config.endpoints.join(", "), source })?;
+        let highest = match &config.state_file {
+            Some(path) => {
+                let revision = state_file::read(path).map_err(ConnectError::StateFile)?;
+                // Found out now and not when it would be needed.
+                state_file::write(path, revision).map_err(ConnectError::StateFile)?;
+                revision
+            }
+            None => 0,
+        };
+        let wire = Wire::connect(&config, highest, clock).await.map_err(|source| {
+            ConnectError::Cluster { endpoints: config.endpoints.join(", "), source }
+        })?;
         let wire = Arc::new(wire);
+        if let Some(path) = config.state_file.clone() {
+            tokio::spawn(state_file::keep(path, Arc::downgrade(&wire)));
+        }
         let keys = Keys::new(&config.prefix);
         let hub = Hub::new(Arc::clone(&wire), keys.clone(), &config);
         let inner = Inner {

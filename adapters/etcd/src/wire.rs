@@ -121,12 +121,13 @@ impl Reply {
 }
 
 impl Wire {
-    /// Connects; no member need be there yet.
+    /// Connects; no member need be there yet. `highest`: the highest revision that is known already.
     ///
     /// # Errors
     /// An address that is none, a certificate that is none, a user who is not let in.
     pub(crate) async fn connect(
         config: &EtcdConfig,
+        highest: i64,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, etcd_client::Error> {
         let calls = Client::connect(&config.endpoints, Some(config.options())).await?;
@@ -137,7 +138,7 @@ impl Wire {
             beats: streams.lease_client(),
             watches: streams.watch_client().max_decoding_message_size(LONGEST_ANSWER),
             clock,
-            highest: AtomicI64::new(0),
+            highest: AtomicI64::new(highest),
             went_back_from: AtomicI64::new(0),
         })
     }

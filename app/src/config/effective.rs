@@ -162,6 +162,7 @@ fn etcd_place(settings: &Settings) -> EtcdPlace {
         cert_file: path("etcd.tls.cert_file"),
         key_file: path("etcd.tls.key_file"),
         server_name: text("etcd.tls.server_name"),
+        state_file: path("lock.state_file"),
     }
 }
 

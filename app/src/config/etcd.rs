@@ -45,6 +45,14 @@ pub static KEYS: &[Key] = &[
         None,
         "the name in the members' certificates, if it is not that in their addresses",
     ),
+    entry(
+        "lock.state_file",
+        Kind::Path,
+        None,
+        None,
+        "a file that keeps the highest revision of etcd over a restart, to notice one that was set \
+         back meanwhile",
+    ),
 ];
 
 /// What the keys say; empty in a build without the store.
@@ -66,4 +74,6 @@ pub struct EtcdPlace {
     pub key_file: Option<PathBuf>,
     /// `etcd.tls.server_name`.
     pub server_name: Option<String>,
+    /// `lock.state_file`.
+    pub state_file: Option<PathBuf>,
 }

@@ -18,6 +18,7 @@ pub(crate) async fn connect(
 ) -> Result<Backend, String> {
     let mut config = EtcdConfig::at(place.endpoints.clone());
     config.prefix.clone_from(&place.prefix);
+    config.state_file.clone_from(&place.state_file);
     config.user = match (&place.username, &place.password_file) {
         (Some(name), Some(file)) => {
             let password = text(file, "etcd.password_file")?;
