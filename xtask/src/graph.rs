@@ -154,7 +154,8 @@ mod tests {
         let graph = Graph::of(&metadata().unwrap());
         let xtask = graph.member("xtask").unwrap();
         assert_eq!(xtask.manifest, "xtask/Cargo.toml");
-        assert!(xtask.deps.contains(&Dep { name: "tempfile".into(), kind: Kind::Dev }));
+        let app = graph.member("dlock").unwrap();
+        assert!(app.deps.contains(&Dep { name: "tempfile".into(), kind: Kind::Dev }));
         assert!(xtask.deps.contains(&Dep { name: "anyhow".into(), kind: Kind::Normal }));
         let anyhow = graph.resolved.iter().find(|package| package.name == "anyhow").unwrap();
         assert_eq!(anyhow.licence.as_deref(), Some("MIT OR Apache-2.0"));

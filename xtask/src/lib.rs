@@ -6,6 +6,8 @@
 //!   changes; neither does a bit of the other.
 //! - [`scan`]: tries every route of a running server against its description, with a tool from PyPI;
 //!   apart from `test` and `ci`, which need nothing but cargo.
+//! - [`backends`]: the servers that tests run on.
+//! - [`counts`]: what tests say they came to. [`output`]: following what a command prints.
 //! - [`rules`]: what `verify` checks, one rule a file, each with a planted violation as its test.
 //! - [`house`]: what a rule may look at: the source files and the dependency [`graph`].
 //! - [`finding`]: one violation, printed as `rule: path:line: what is wrong -> how to mend it`.
@@ -19,8 +21,10 @@
 //! - Needles that would be found in this crate itself are put together at run time, so that no
 //!   rule has to exempt its own source.
 
+pub mod backends;
 pub mod cargo;
 pub mod ci;
+pub mod counts;
 pub mod finding;
 pub mod fix;
 pub mod graph;
@@ -28,6 +32,7 @@ pub mod grep;
 pub mod house;
 pub mod isolation;
 pub mod lex;
+pub mod output;
 pub mod rules;
 pub mod say;
 pub mod scan;

@@ -1,33 +1,30 @@
-//! THE test command: builds the `dlock` binary, runs every test, and says how many passed.
+//! THE test command: builds the `dlock` binary, sees to servers, runs every test, and says how many
+//! passed.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
+use crate::backends::choice::ENDPOINTS;
+use crate::backends::orphans::Ending;
+use crate::backends::shared::{self, Shared, Starting};
+use crate::backends::{self, Backends, runner};
+use crate::counts::Counts;
+use crate::graph::{self, Graph};
 use crate::stopwatch::Stopwatch;
-use crate::{cargo, graph, say};
+use crate::{cargo, output, say};
 
 /// Where tests find the binary they run.
 pub const TEST_DLOCK_BIN: &str = "TEST_DLOCK_BIN";
 
-/// How often the end of cargo is looked for while no output comes.
-const QUIET: Duration = Duration::from_millis(500);
-
-/// Sums over all test binaries.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Counts {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-}
+/// Members whose dependents' tests need servers.
+const NEED_SERVERS: &[&str] = &["dlock-etcd", "dlock-servers"];
 
 /// Builds the binary, runs `cargo test` with these further arguments, prints the sums as the last
 /// line; whether everything passed. With `-p` among the arguments only those packages are tested,
-/// else the whole workspace is.
+/// else the whole workspace is. Servers are started if what is tested may need them, and are gone
+/// when this returns or ends in any other way.
 ///
 /// # Errors
 /// If the workspace cannot be read or cargo cannot be started.
@@ -35,169 +32,200 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let watch = Stopwatch::start();
     let metadata = graph::metadata()?;
     let root = metadata.workspace_root.as_std_path();
-    let binary = format!("dlock{}", std::env::consts::EXE_SUFFIX);
-    let binary = metadata.target_directory.join("debug").join(binary);
-    let built = cargo::succeeds(&mut cargo::command(root, ["build", "-p", "dlock"]))?;
-    let (succeeded, counts) = if built {
-        let mut command = cargo::command(root, arguments(args));
-        echoed(command.env(TEST_DLOCK_BIN, binary), &mut say::raw)?
+    let debug = metadata.target_directory.join("debug");
+    let program = |name: &str| debug.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let me = std::env::current_exe().context("this program cannot be found")?;
+    let mut ending = Ending::start(&me).context("nobody would end the tests")?;
+
+    let servers = needs_servers(args, &Graph::of(&metadata));
+    let mut build = vec!["build", "--workspace", "--bin", "dlock"];
+    build.extend(servers.then_some(["--bin", shared::PROGRAM]).into_iter().flatten());
+    let (mut counts, mut remarks) = (Counts::default(), Vec::new());
+    let succeeded = if cargo::succeeds(&mut cargo::command(root, build))? {
+        let backends = if servers { backends::make_sure() } else { Backends::default() };
+        remarks.extend(backends.remarks.iter().cloned());
+        let shared = share(program(shared::PROGRAM).as_std_path(), &backends, &mut remarks);
+        let runner = format!("target.'cfg(all())'.runner=['{}','{}']", me.display(), runner::VERB);
+        let mut command = cargo::command(root, ["--config", &runner]);
+        command.args(arguments(args, &backends.left_out));
+        command.env(TEST_DLOCK_BIN, program("dlock")).envs(backends.env);
+        command.envs(variables(&shared));
+        let all_started = shared.iter().all(|(_, shared)| shared.is_some());
+        tested(&mut command, &mut ending, &mut counts, &mut say::raw)? && all_started
     } else {
         say::line(format_args!("dlock could not be built, so no test was run"));
-        (false, Counts::default())
+        false
     };
     if counts.ignored > 0 {
         say::line(format_args!("{} ignored", counts.ignored));
     }
+    remarks.iter().for_each(|remark| say::line(format_args!("{remark}")));
     say::line(format_args!("elapsed {:.1} s", watch.seconds()));
     say::line(format_args!("{} passed, {} failed", counts.passed, counts.failed));
     Ok(succeeded && counts.failed == 0)
 }
 
-/// The arguments of cargo. `--workspace` would silently win over `-p`.
-fn arguments(extra: &[String]) -> Vec<&str> {
-    let for_cargo = extra.iter().take_while(|arg| *arg != "--");
-    let chosen = |arg: &String| arg.starts_with("-p") || arg.starts_with("--package");
-    let all = if for_cargo.into_iter().any(chosen) { None } else { Some("--workspace") };
-    let base = std::iter::once("test").chain(all).chain(["--no-fail-fast"]);
-    base.chain(extra.iter().map(String::as_str)).collect()
+/// Whether what is tested may need servers: everything does, and so do packages that depend on what
+/// speaks to them. Whatever is not understood needs them too.
+fn needs_servers(args: &[String], graph: &Graph) -> bool {
+    let names = packages(args);
+    names.is_empty()
+        || names.iter().any(|name| {
+            graph.member(name).is_none_or(|member| {
+                let mut named = member.deps.iter().map(|dep| dep.name.as_str()).chain([*name]);
+                named.any(|name| NEED_SERVERS.contains(&name))
+            })
+        })
+}
+
+/// The packages that are named to cargo.
+fn packages(args: &[String]) -> Vec<&str> {
+    let mut words = args.iter().map(String::as_str).take_while(|arg| *arg != "--");
+    let mut names = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "-p" | "--package" => names.extend(words.next()),
+            word => {
+                let short = word.strip_prefix("-p").filter(|_| !word.starts_with("--"));
+                names.extend(word.strip_prefix("--package=").or(short));
+            }
+        }
+    }
+    names
+}
+
+/// The arguments of cargo. `--workspace` would silently win over `-p`. What is left out is so by
+/// parts of tests' names.
+fn arguments(extra: &[String], left_out: &[&'static str]) -> Vec<String> {
+    let all = if packages(extra).is_empty() { Some("--workspace") } else { None };
+    let base = std::iter::once("test").chain(all).chain(["--no-fail-fast"]).map(str::to_owned);
+    let mut arguments: Vec<_> = base.chain(extra.iter().cloned()).collect();
+    if !left_out.is_empty() && !extra.iter().any(|arg| arg == "--") {
+        arguments.push("--".to_owned());
+    }
+    arguments.extend(left_out.iter().flat_map(|part| ["--skip".to_owned(), (*part).to_owned()]));
+    arguments
+}
+
+/// Starts an etcd of each version for all suites to share, unless they were given one.
+fn share(
+    program: &Path,
+    backends: &Backends,
+    remarks: &mut Vec<String>,
+) -> Vec<(String, Option<Shared>)> {
+    if std::env::var_os(ENDPOINTS).is_some() {
+        return Vec::new();
+    }
+    let begin = |version| (version, Starting::begin(program, version, &backends.env));
+    let starting: Vec<_> = backends.versions.iter().copied().map(begin).collect();
+    let ready = starting.into_iter().map(|(version, starting)| {
+        let shared = starting.and_then(Starting::ready);
+        let shared = shared.inspect_err(|error| {
+            remarks.push(format!("etcd {version} DOES NOT START: {error:#}"));
+        });
+        (version.to_string(), shared.ok())
+    });
+    ready.collect()
+}
+
+/// What tells the suites of the etcds: the first, and those to run on again.
+fn variables(shared: &[(String, Option<Shared>)]) -> Vec<(&'static str, String)> {
+    let running = shared.iter().filter_map(|(version, shared)| Some((version, shared.as_ref()?)));
+    let mut running = running.map(|(version, shared)| (version, &shared.endpoints));
+    let first = running.next().map(|(_, endpoints)| (ENDPOINTS, endpoints.clone()));
+    let again: Vec<_> =
+        running.map(|(version, endpoints)| format!("{version}={endpoints}")).collect();
+    first.into_iter().chain([(runner::AGAIN, again.join(" "))]).collect()
 }
 
 /// Runs a command, passes its output on line by line, and sums up what the tests say in it.
-fn echoed(command: &mut Command, echo: &mut dyn FnMut(&[u8])) -> anyhow::Result<(bool, Counts)> {
+fn tested(
+    command: &mut Command,
+    ending: &mut Ending,
+    counts: &mut Counts,
+    echo: &mut dyn FnMut(&[u8]),
+) -> anyhow::Result<bool> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {command:?}"))?;
-    let lines = lines_of(child.stdout.take().context("the output is not captured")?);
-    let mut counts = Counts::default();
-    loop {
-        match next(&lines, &mut child)? {
-            Next::Line(line) => {
-                echo(&line);
-                counts.add(&String::from_utf8_lossy(&line));
-            }
-            Next::LeftOpen => {
-                echo(b"a process that a test started still holds the output open\n");
-                break;
-            }
-            Next::End => break,
-        }
-    }
-    Ok((child.wait()?.success(), counts))
-}
-
-/// The lines of an output, read on a thread of its own; the channel ends with the output.
-fn lines_of(output: ChildStdout) -> Receiver<Vec<u8>> {
-    let (sender, lines) = mpsc::channel();
-    thread::spawn(move || {
-        let mut output = BufReader::new(output);
-        loop {
-            let mut line = Vec::new();
-            match output.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => break,
-                Ok(_) if sender.send(line).is_err() => break,
-                Ok(_) => {}
-            }
-        }
-    });
-    lines
-}
-
-/// What comes next in an output.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    Line(Vec<u8>),
-    /// The command is gone and all is quiet, yet somebody could still write.
-    LeftOpen,
-    End,
-}
-
-/// Waits for the next line or the end. A process that a test left behind may hold the output open
-/// for ever, so quiet is waited for no longer than the command lives.
-fn next(lines: &Receiver<Vec<u8>>, child: &mut Child) -> anyhow::Result<Next> {
-    let mut gone = false;
-    loop {
-        match lines.recv_timeout(QUIET) {
-            Ok(line) => return Ok(Next::Line(line)),
-            Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
-            Err(RecvTimeoutError::Timeout) if gone => return Ok(Next::LeftOpen),
-            Err(RecvTimeoutError::Timeout) => gone = child.try_wait()?.is_some(),
-        }
-    }
-}
-
-impl Counts {
-    /// Adds what a line says, if it is the sum of one test binary.
-    fn add(&mut self, line: &str) {
-        let Some(result) = line.trim_start().strip_prefix("test result: ") else { return };
-        let words: Vec<_> = result.split([' ', ';', '.', '\n']).collect();
-        for pair in words.windows(2) {
-            let sum = match pair[1] {
-                "passed" => &mut self.passed,
-                "failed" => &mut self.failed,
-                "ignored" => &mut self.ignored,
-                _ => continue,
-            };
-            *sum += pair[0].parse::<u64>().unwrap_or(0);
-        }
-    }
+    ending.watch(child.id())?;
+    output::follow(&mut child, &mut |line| {
+        echo(line);
+        counts.add(&String::from_utf8_lossy(line));
+    })?;
+    ending.forget(child.id())?;
+    Ok(child.wait()?.success())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
 
-    const OK: &str = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; \
-                      finished in 0.42s\n";
-    const BAD: &str = "test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured\n";
+    use super::*;
+    use crate::graph::Kind;
+    use crate::testing::{member, tree};
 
     fn owned(args: &[&str]) -> Vec<String> {
         args.iter().map(|arg| (*arg).to_owned()).collect()
     }
 
     #[test]
-    fn sums_are_taken_over_all_result_lines_and_no_others() {
-        let mut counts = Counts::default();
-        for line in [OK, "test a_result_of_5 passed ... ok\n", BAD, "9 passed; 9 failed\n"] {
-            counts.add(line);
-        }
-        assert_eq!(counts, Counts { passed: 14, failed: 3, ignored: 1 });
+    fn the_whole_workspace_is_tested_unless_packages_are_named() {
+        assert_eq!(arguments(&[], &[]), ["test", "--workspace", "--no-fail-fast"]);
+        let named = owned(&["-p", "dlock"]);
+        assert_eq!(arguments(&named, &[]), ["test", "--no-fail-fast", "-p", "dlock"]);
+        let harness = owned(&["--", "-p"]);
+        assert_eq!(arguments(&harness, &[]), ["test", "--workspace", "--no-fail-fast", "--", "-p"]);
     }
 
     #[test]
-    fn the_whole_workspace_is_tested_unless_packages_are_named() {
-        assert_eq!(arguments(&[]), ["test", "--workspace", "--no-fail-fast"]);
-        let named = owned(&["-p", "dlock"]);
-        assert_eq!(arguments(&named), ["test", "--no-fail-fast", "-p", "dlock"]);
-        let harness = owned(&["--", "-p"]);
-        assert_eq!(arguments(&harness), ["test", "--workspace", "--no-fail-fast", "--", "-p"]);
+    fn what_is_left_out_is_left_out_by_the_harness() {
+        let skipped = arguments(&owned(&["-p", "x"]), &["new_etcd"]);
+        assert_eq!(skipped, ["test", "--no-fail-fast", "-p", "x", "--", "--skip", "new_etcd"]);
+        let skipped = arguments(&owned(&["-p", "x", "--", "--exact"]), &["new_etcd"]);
+        assert_eq!(skipped[4..], ["--", "--exact", "--skip", "new_etcd"]);
     }
 
-    #[cfg(unix)]
+    #[test]
+    fn packages_are_read_however_they_are_named() {
+        let args = owned(&["-p", "a", "-pb", "--package", "c", "--package=d", "--", "-p", "e"]);
+        assert_eq!(packages(&args), ["a", "b", "c", "d"]);
+        assert!(packages(&owned(&["--test", "x", "--profile", "y"])).is_empty());
+    }
+
+    #[test]
+    fn servers_are_seen_to_where_something_may_need_them() {
+        let members = vec![
+            member("dlock-domain", "domain", &[]),
+            member("dlock-etcd", "adapters/etcd", &[]),
+            member("dlock-conformance", "tests/conformance", &[("dlock-etcd", Kind::Normal)]),
+            member("dlock-x", "tests/x", &[("dlock-servers", Kind::Dev)]),
+        ];
+        let graph = Graph { members, ..Graph::default() };
+        let needs = |args: &[&str]| needs_servers(&owned(args), &graph);
+        assert!(!needs(&["-p", "dlock-domain"]));
+        for name in ["dlock-etcd", "dlock-conformance", "dlock-x", "dlock-*"] {
+            assert!(needs(&["-p", name]) && needs(&["-p", "dlock-domain", "-p", name]), "{name}");
+        }
+        assert!(needs(&[]) && needs(&["--test", "etcd"]));
+    }
+
     #[test]
     fn the_exit_code_of_the_command_is_kept_beside_the_sums() {
-        let script = format!("printf '{BAD}'; exit 3");
+        let folder = tree(&[("watcher", "#!/bin/sh\nexec cat >/dev/null\n")]);
+        let watcher = folder.path().join("watcher");
+        fs::set_permissions(&watcher, Permissions::from_mode(0o755)).unwrap();
+        let mut ending = Ending::start(&watcher).unwrap();
+        let mut counts = Counts::default();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo 'test result: FAILED. 2 passed; 3 failed; 0 ignored'; exit 3"]);
+        // Not to standard output, where the run that this test is part of would count it.
         let mut said = Vec::new();
         let mut echo = |line: &[u8]| said.extend_from_slice(line);
-        let mut command = Command::new("sh");
-        let (succeeded, counts) = echoed(command.args(["-c", &script]), &mut echo).unwrap();
-        assert!(!succeeded);
-        assert_eq!(said, BAD.as_bytes());
+        assert!(!tested(&mut command, &mut ending, &mut counts, &mut echo).unwrap());
+        assert!(said.ends_with(b"0 ignored\n"));
         assert_eq!(counts, Counts { passed: 2, failed: 3, ignored: 0 });
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_process_left_behind_does_not_keep_the_run_from_ending() {
-        // `cat` holds the output until its input ends, which it does when `input` is dropped.
-        let mut left = Command::new("sh");
-        left.args(["-c", "exec 3<&0; cat <&3 & echo started"]);
-        let mut child = left.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let input = child.stdin.take();
-        let lines = lines_of(child.stdout.take().unwrap());
-        assert_eq!(next(&lines, &mut child).unwrap(), Next::Line(b"started\n".to_vec()));
-        assert_eq!(next(&lines, &mut child).unwrap(), Next::LeftOpen);
-        drop(input);
-        assert!(lines.recv().is_err(), "the output ends once nobody holds it");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::backends::{self, images, orphans, runner};
 use crate::{ci, fix, graph, say, scan, test, verify};
 
 /// What `cargo xtask help` prints.
@@ -11,8 +12,10 @@ cargo xtask <verb>
   verify          check layers, drivers, licences, seams and papers; changes nothing
   fix             let clippy and rustfmt mend what they can; checks nothing
   ci              format, clippy, docs, every feature alone, isolation, then verify
-  test [-- ARGS]  build the dlock binary and run all tests; ARGS go to cargo test
   scan            try every route of a running server against openapi.json; needs Python and PyPI
+  test [-- ARGS]  build the dlock binary, see to servers and run all tests; ARGS go to cargo test
+  backends        print which servers tests would run on, and how they were found
+  images          build the images of servers that are not there; as root on Debian, with docker
   help            print this text
 
 Exit code: 0 all well, 1 something was found or failed, 2 the command line was not understood.
@@ -26,6 +29,12 @@ enum Verb {
     Ci,
     Test(Vec<String>),
     Scan,
+    Backends,
+    Images,
+    /// Of this tool's own use: [`runner`].
+    RunTest(Vec<String>),
+    /// Of this tool's own use: [`orphans`].
+    EndWithMe,
     Help,
 }
 
@@ -63,6 +72,10 @@ fn parse(args: Vec<String>) -> Result<Verb, String> {
             };
         }
         Some("scan") => Verb::Scan,
+        Some("backends") => Verb::Backends,
+        Some("images") => Verb::Images,
+        Some(runner::VERB) => return Ok(Verb::RunTest(args.collect())),
+        Some(orphans::VERB) => Verb::EndWithMe,
         Some("help" | "--help" | "-h") => Verb::Help,
         Some(other) => return Err(format!("`{other}` is no verb")),
         None => return Err("a verb is missing".into()),
@@ -80,6 +93,13 @@ fn run(verb: Verb) -> anyhow::Result<bool> {
         Verb::Ci => ci::run(),
         Verb::Test(args) => test::run(&args),
         Verb::Scan => scan::run(),
+        Verb::Backends => Ok(backends::print()),
+        Verb::Images => images::run(),
+        Verb::RunTest(args) => runner::run(&args),
+        Verb::EndWithMe => {
+            orphans::run();
+            Ok(true)
+        }
         Verb::Help => {
             say::raw(HELP.as_bytes());
             Ok(true)
@@ -103,6 +123,8 @@ mod tests {
             ("ci", Verb::Ci),
             ("test", Verb::Test(vec![])),
             ("scan", Verb::Scan),
+            ("backends", Verb::Backends),
+            ("images", Verb::Images),
             ("help", Verb::Help),
         ] {
             assert_eq!(parsed(line), Ok(verb));
@@ -117,8 +139,14 @@ mod tests {
     }
 
     #[test]
+    fn a_test_program_is_run_with_whatever_it_is_given() {
+        let args = ["target/x", "--list", "--"].map(str::to_owned).to_vec();
+        assert_eq!(parsed("run-test target/x --list --"), Ok(Verb::RunTest(args)));
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
-        for line in ["", "vreify", "verify now", "test quickly", "scan all"] {
+        for line in ["", "vreify", "verify now", "test quickly", "scan all", "images 3.5"] {
             assert!(parsed(line).is_err(), "{line}");
         }
     }

@@ -6,9 +6,9 @@
 //! | [`server`] | a `dlock serve` that can be killed, stopped and started again |
 //! | [`etcd`] | what makes a server keep its locks in a real etcd cluster |
 //! | [`client`], [`raw`] | JSON over HTTP; and bytes on a socket, for clients that misbehave |
+//! | [`crowd`] | thousands of such clients |
 //! | [`remote`] | guards over the HTTP client |
 //! | [`register`] | a resource with a high-water mark, shared by processes |
-//! | [`crowd`] | thousands of such clients |
 //! | [`load`] | many clients whose every call is written down for the judge |
 //! | [`readme`] | the examples of a page, so that they can be run |
 

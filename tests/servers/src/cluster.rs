@@ -2,19 +2,14 @@
 
 #![expect(clippy::panic, clippy::expect_used, reason = "only tests call it")]
 
-use std::{
-    fmt::Write as _,
-    net::SocketAddrV4,
-    path::Path,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::{fmt::Write as _, net::SocketAddrV4, path::Path};
 
 use tempfile::TempDir;
 
 use crate::{
     container::{CLIENT_PORT, Contained},
     gateway::{Gateway, Status},
-    ports::{self, Ports},
+    ports::Ports,
     process::Process,
     version::{Source, Version},
     wait,
@@ -122,15 +117,12 @@ impl EtcdCluster {
         members: usize,
         flags: &[&str],
     ) -> Result<Self, String> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "dlock-etcd-{}-{}",
-            ports::address().to_string().replace('.', "-"),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
         let folder = tempfile::Builder::new().prefix("dlock-etcd-").tempdir();
         let folder = folder.expect("there is room for data");
         let ports = Ports::take(2 * members).expect("there are free ports");
+        // Nobody else on this machine has that address and port, so nobody has that name.
+        let first = ports.at(0);
+        let name = format!("dlock-etcd-{first}").replace(['.', ':'], "-");
         let watchdog = Watchdog::start(folder.path()).expect("a shell can be started");
         let mut cluster =
             Self { version, members: Vec::new(), network: None, folder, watchdog, ports };

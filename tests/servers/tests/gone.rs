@@ -51,11 +51,10 @@ fn networks_with(text: &str) -> String {
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
-/// What the names of a process's containers and networks begin with, from the address that is its
-/// own.
-fn container_name(endpoint: &str) -> String {
-    let address = endpoint.strip_prefix("http://").unwrap().split(':').next().unwrap();
-    format!("dlock-etcd-{}-", address.replace('.', "-"))
+/// What the names of a cluster's containers and network begin with.
+fn name_of(endpoint: &str) -> String {
+    let address = endpoint.strip_prefix("http://").unwrap();
+    format!("dlock-etcd-{}", address.replace(['.', ':'], "-"))
 }
 
 /// `test-etcd`, and the address that it printed.
@@ -122,7 +121,7 @@ fn old_etcd_is_gone_when_the_input_of_its_program_ends() {
 fn new_etcd_in_a_container_is_gone_when_dropped() {
     let cluster = EtcdCluster::start_in_containers(Version::New, 3, &[]);
     let endpoints = cluster.endpoints();
-    let name = container_name(&endpoints[0]);
+    let name = name_of(&endpoints[0]);
     assert_eq!(containers_with(&name).lines().count(), 3);
     assert_eq!(networks_with(&name).lines().count(), 1);
     drop(cluster);
@@ -133,7 +132,7 @@ fn new_etcd_in_a_container_is_gone_when_dropped() {
 #[test]
 fn new_etcd_in_a_container_is_gone_after_kill_9_of_whoever_started_it() {
     let (mut child, endpoint) = test_etcd(&["3.5", "in-a-container"]);
-    let name = container_name(&endpoint);
+    let name = name_of(&endpoint);
     assert_eq!(containers_with(&name).lines().count(), 1);
     child.kill().unwrap();
     child.wait().unwrap();

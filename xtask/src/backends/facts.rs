@@ -1,0 +1,98 @@
+//! What this machine has; the only place that looks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
+
+use super::images::{self, Image};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// The variables that begin with `TEST_DLOCK_ETCD`.
+    pub env: BTreeMap<String, String>,
+    /// The version that the installed etcd says it is.
+    pub installed: Option<String>,
+    /// Whether a container engine answers.
+    pub engine: bool,
+    /// Those of our images that are there.
+    pub images: BTreeSet<String>,
+    /// Whether this is root.
+    pub root: bool,
+    /// Whether packages of Debian can be installed.
+    pub apt: bool,
+    /// Whether a Debian can be made in a folder.
+    pub debootstrap: bool,
+}
+
+impl Facts {
+    /// Looks, and changes nothing.
+    #[must_use]
+    pub fn look() -> Self {
+        let engine = answers("docker", &["version", "--format", "{{.Server.Version}}"]);
+        let there = |image: &Image| answers("docker", &["image", "inspect", &image.image]);
+        let images = images::all().into_iter().filter(|image| engine && there(image));
+        let vars = std::env::vars().filter(|(name, _)| name.starts_with("TEST_DLOCK_ETCD"));
+        Self {
+            env: vars.collect(),
+            installed: said("etcd", &["--version"]).and_then(|text| version_in(&text)),
+            engine,
+            images: images.map(|image| image.image).collect(),
+            root: rustix::process::geteuid().is_root(),
+            apt: answers("apt-get", &["--version"]),
+            debootstrap: answers("debootstrap", &["--version"]),
+        }
+    }
+
+    /// A variable.
+    #[must_use]
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(String::as_str)
+    }
+
+    /// Whether packages may be installed.
+    #[must_use]
+    pub fn can_install(&self) -> bool {
+        self.root && self.apt
+    }
+
+    /// All images, and whether each is there.
+    pub fn rows(&self) -> impl Iterator<Item = (Image, bool)> {
+        images::all().into_iter().map(|image| {
+            let there = self.images.contains(&image.image);
+            (image, there)
+        })
+    }
+}
+
+/// What a program prints, if there is one and it succeeds.
+fn said(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn answers(program: &str, args: &[&str]) -> bool {
+    said(program, args).is_some()
+}
+
+/// The number in what `etcd --version` prints.
+fn version_in(said: &str) -> Option<String> {
+    said.lines().find_map(|line| line.strip_prefix("etcd Version: ")).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_etcd_prints() {
+        let said = "etcd Version: 3.4.23\nGit SHA: Not provided\nGo Version: go1.19.8\n";
+        assert_eq!(version_in(said).as_deref(), Some("3.4.23"));
+        assert_eq!(version_in("etcdctl version: 3.4.23\n"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_or_fails_does_not_answer() {
+        assert!(answers("true", &[]));
+        assert!(!answers("false", &[]) && !answers("no-such-program-here", &[]));
+    }
+}

@@ -1,0 +1,176 @@
+//! The servers that tests run on: what is there, and making sure of it.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`facts`] | what this machine has; the only place that looks |
+//! | [`choice`] | which of it is taken for a version, in which order; what to do where there is none |
+//! | [`images`] | the images, and building them from Debian's packages |
+//! | [`shared`] | the one etcd of each version that all suites share |
+//! | [`runner`] | what cargo starts test programs through: the etcd suites run once a version |
+//! | [`orphans`] | who ends the tests when this tool is killed |
+//!
+//! # What stays true
+//! - Order: what the environment says, what is installed, containers, installing packages as root.
+//! - Nothing is skipped in silence: what a machine cannot have is left out by name and said last.
+//! - Where a container engine is there nothing is left out: what is missing then fails.
+
+pub mod choice;
+pub mod facts;
+pub mod images;
+pub mod orphans;
+pub mod runner;
+pub mod shared;
+
+use std::process::Command;
+
+use crate::say;
+use choice::{Choice, Version};
+use facts::Facts;
+
+/// What tests are run with.
+#[derive(Debug, Default)]
+pub struct Backends {
+    /// Variables for the tests.
+    pub env: Vec<(String, String)>,
+    /// Parts of the names of tests that this machine cannot run.
+    pub left_out: Vec<&'static str>,
+    /// What the reader of the run has to know, one a line.
+    pub remarks: Vec<String>,
+    /// The versions that can be started.
+    pub versions: Vec<Version>,
+}
+
+/// Prints what there is and how it was found, and starts and makes nothing; whether any version of
+/// etcd can be had.
+pub fn print() -> bool {
+    let facts = Facts::look();
+    for version in Version::ALL {
+        let choice = choice::choose(version, &facts);
+        say::line(format_args!("etcd {version}: {}", choice.said(version, &facts)));
+    }
+    let engine = if facts.engine { "docker answers" } else { "none: docker is not there" };
+    say::line(format_args!("container engine: {engine}"));
+    for (image, there) in facts.rows() {
+        let there = if there { "is there" } else { "is not there: `cargo xtask images` builds it" };
+        say::line(format_args!("image {}: {there}", image.image));
+    }
+    match facts.var(choice::ENDPOINTS) {
+        Some(told) => say::line(format_args!("suites run on {} = {told}", choice::ENDPOINTS)),
+        None => say::line(format_args!("suites run on an etcd of each version above")),
+    }
+    Version::ALL.into_iter().any(|version| choice::choose(version, &facts) != Choice::None)
+}
+
+/// Makes sure of what tests need, as far as this machine lets it.
+#[must_use]
+pub fn make_sure() -> Backends {
+    let mut remarks = Vec::new();
+    let mut facts = Facts::look();
+    if facts.engine
+        && let Err(error) = images::build_missing(&facts)
+    {
+        remarks.push(format!("IMAGES: {error:#}"));
+    }
+    facts = Facts::look();
+    let none = |version| choice::choose(version, &facts) == Choice::None;
+    if facts.installed.is_none() && facts.can_install() && Version::ALL.into_iter().any(none) {
+        if let Err(error) = install(&["etcd-server"]) {
+            remarks.push(format!("PACKAGES: {error:#}"));
+        }
+        facts = Facts::look();
+    }
+    let mut backends = settle(&facts);
+    remarks.append(&mut backends.remarks);
+    Backends { remarks, ..backends }
+}
+
+/// What the tests are run with, given what there is.
+fn settle(facts: &Facts) -> Backends {
+    let mut backends = Backends::default();
+    for version in Version::ALL {
+        let choice = choice::choose(version, facts);
+        let said = choice.said(version, facts);
+        if let Some(value) = choice.value() {
+            backends.env.push((version.variable().to_owned(), value));
+            backends.versions.push(version);
+            say::line(format_args!("etcd {version}: {said}"));
+        } else if facts.engine {
+            backends.remarks.push(format!("etcd {version} IS MISSING: {said}"));
+        } else {
+            backends.left_out.push(version.mark());
+            backends.remarks.push(format!("NOT TESTED: etcd {version}: {said}"));
+        }
+        if let Some(image) = choice::image(version, facts) {
+            backends.env.push((version.image_variable().to_owned(), image));
+        }
+    }
+    if backends.versions.is_empty() {
+        // Nothing to run on is a failure of every test that needs it, and no reason to leave it out.
+        backends.left_out.clear();
+    }
+    if !facts.engine {
+        backends.left_out.push("in_a_container");
+        backends.remarks.push(
+            "NOT TESTED: servers in containers: docker is not there or answers nobody".into(),
+        );
+    }
+    backends
+}
+
+/// Installs Debian packages. Only as root, and only where nothing else does.
+fn install(packages: &[&str]) -> anyhow::Result<()> {
+    say::line(format_args!("installing: {}", packages.join(" ")));
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(args).args(["-q", "-y"]);
+        crate::cargo::printed(&mut command)
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "--no-install-recommends"], packages].concat())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn var<'a>(backends: &'a Backends, name: &str) -> Option<&'a str> {
+        let pair = backends.env.iter().find(|(other, _)| other == name);
+        pair.map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn without_an_engine_what_cannot_be_had_is_left_out_and_said() {
+        let backends = settle(&Facts { installed: Some("3.4.23".into()), ..Facts::default() });
+        assert_eq!(var(&backends, "TEST_DLOCK_ETCD_OLD"), Some("etcd"));
+        assert_eq!(var(&backends, "TEST_DLOCK_ETCD_NEW"), None);
+        assert_eq!(backends.left_out, ["new_etcd", "in_a_container"]);
+        assert_eq!(backends.remarks.len(), 2, "{:?}", backends.remarks);
+        assert_eq!(backends.versions, [Version::Old]);
+    }
+
+    #[test]
+    fn with_an_engine_nothing_is_left_out() {
+        let facts = Facts { installed: Some("3.4.23".into()), engine: true, ..Facts::default() };
+        let backends = settle(&facts);
+        assert!(backends.left_out.is_empty());
+        assert!(backends.remarks[0].starts_with("etcd 3.5 IS MISSING"), "{:?}", backends.remarks);
+
+        let images = ["dlock-test-etcd:3.4", "dlock-test-etcd:3.5"].map(str::to_owned);
+        let backends = settle(&Facts { images: images.into(), ..facts });
+        let new = "image:dlock-test-etcd:3.5";
+        assert_eq!(var(&backends, "TEST_DLOCK_ETCD_NEW"), Some(new));
+        assert_eq!(var(&backends, "TEST_DLOCK_ETCD_NEW_IMAGE"), Some(new));
+        assert_eq!(var(&backends, "TEST_DLOCK_ETCD_OLD"), Some("etcd"));
+        let old = "image:dlock-test-etcd:3.4";
+        assert_eq!(var(&backends, "TEST_DLOCK_ETCD_OLD_IMAGE"), Some(old));
+        assert!(backends.remarks.is_empty());
+    }
+
+    #[test]
+    fn where_there_is_nothing_at_all_the_tests_fail_rather_than_pass() {
+        let backends = settle(&Facts::default());
+        assert_eq!(backends.left_out, ["in_a_container"]);
+        assert!(backends.env.is_empty() && backends.versions.is_empty());
+    }
+}
