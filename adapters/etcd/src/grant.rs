@@ -142,6 +142,7 @@ impl Inner {
         let look = Txn::new().and_then(self.met_gets(&shooter));
         let reply = self.wire.txn(look, Effect::Reads, by).await?;
         let met = self.met(&shooter, &reply)?;
+        self.still_ahead(request.key.namespace(), met.meta)?;
         let free = met.lock.is_none() && !met.settled && met.meta == meta;
         if !free || request.intent == Intent::Recover {
             return self.decide_on(&shooter, meta, met, by).await;
@@ -374,16 +375,16 @@ impl Inner {
         let number = meta.number(reply.revision);
         let floor = reply.one(floor_at).map_or(0, |floor| meta.number(floor.mod_revision));
         let floor = floor.max(meta.namespace_floor());
-        let backwards = self.wire.went_back_from().filter(|from| meta.record.over < *from);
-        if number <= floor || backwards.is_some() {
+        // The answer itself may be the first to show that the cluster went back.
+        if let Err(incident) = self.still_ahead(key.namespace(), meta) {
+            self.take_back(key, reply.revision, by).await;
+            return Err(incident);
+        }
+        if number <= floor {
             self.take_back(key, reply.revision, by).await;
             return Err(LockError::incident(
                 Invariant::TokensRise,
-                format!(
-                    "etcd granted {key:?} at {number}, which is not above its floor {floor} or lies \
-                     before revision {}: raise the floor (`dlock floor raise`)",
-                    backwards.unwrap_or_default()
-                ),
+                format!("etcd granted {key:?} at {number}, which is not above its floor {floor}"),
             ));
         }
         let left = shooter.ttl.as_duration();

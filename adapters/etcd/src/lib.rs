@@ -159,19 +159,24 @@ impl Inner {
         let reply = self.wire.txn(Txn::new().and_then([get]), Effect::Reads, by).await?;
         let meta = Meta::of(reply.one(0))?;
         // The answer itself may have been the one that shows it.
-        if let Some(from) = self.wire.went_back_from()
-            && meta.record.over < from
-        {
-            return Err(LockError::incident(
+        self.still_ahead(namespace, meta)?;
+        self.numberings.learn(namespace, meta);
+        Ok(meta)
+    }
+
+    /// Whether tokens of this numbering are greater than those that were given before the cluster
+    /// went back, if it ever did.
+    pub(crate) fn still_ahead(&self, namespace: &Namespace, meta: Meta) -> Result<()> {
+        match self.wire.went_back_from() {
+            Some(from) if meta.record.over < from => Err(LockError::incident(
                 Invariant::TokensRise,
                 format!(
                     "etcd has gone back in its history, from revision {from}: raise the floor of \
                      namespace {namespace} (`dlock floor raise`) before anything is granted"
                 ),
-            ));
+            )),
+            _ => Ok(()),
         }
-        self.numberings.learn(namespace, meta);
-        Ok(meta)
     }
 
     /// Ends a lease that nothing is to be held by, without keeping anybody waiting. Where it does

@@ -43,6 +43,10 @@ pub struct EtcdCluster {
     ports: Ports,
 }
 
+/// A member's data as they were; gone when it is dropped.
+#[derive(Debug)]
+pub struct Backup(TempDir);
+
 /// A member, wherever it runs.
 #[derive(Debug)]
 struct Member {
@@ -286,6 +290,28 @@ impl EtcdCluster {
             leader.is_some()
         });
         leader.unwrap_or_else(|| panic!("nobody leads:\n{}", self.said()))
+    }
+
+    /// Copies a killed member's data aside, as a backup has it.
+    #[must_use]
+    pub fn back_up(&mut self, member: usize) -> Backup {
+        let folder = tempfile::tempdir().expect("there is room for a backup");
+        let to = folder.path().join("data");
+        match &self.member(member, &[State::Killed]).place {
+            Place::Process(process) => process.copy_data_to(&to),
+            Place::Container(container) => container.copy_data_to(&to),
+        }
+        Backup(folder)
+    }
+
+    /// Puts a killed member's data back as they were: its history goes back to then. Of a cluster of
+    /// one: other members would bring it up to date.
+    pub fn put_back(&mut self, member: usize, backup: &Backup) {
+        let from = backup.0.path().join("data");
+        match &self.member(member, &[State::Killed]).place {
+            Place::Process(process) => process.copy_data_from(&from),
+            Place::Container(container) => container.copy_data_from(&from),
+        }
     }
 
     /// Forgets every version of every key but the newest, and returns the revision it was done at.

@@ -2,7 +2,10 @@
 
 #![expect(clippy::expect_used, reason = "only tests call it")]
 
-use std::{future::Future, net::SocketAddrV4, sync::OnceLock, time::Duration};
+use std::{
+    ffi::OsStr, future::Future, net::SocketAddrV4, path::Path, process::Command, sync::OnceLock,
+    time::Duration,
+};
 
 use testcontainers::{
     ContainerAsync, GenericImage, ImageExt as _, TestcontainersError, core::IntoContainerPort as _,
@@ -91,6 +94,18 @@ impl Contained {
         }
     }
 
+    /// Copies its data, while it is stopped.
+    pub(crate) fn copy_data_to(&self, to: &Path) {
+        copy(format!("{}:/etcd-data", self.name).as_ref(), to.as_os_str());
+    }
+
+    /// Puts data over its own, while it is stopped. What was made since stays beside them; a member
+    /// that has not begun another file since is then as it was.
+    pub(crate) fn copy_data_from(&self, from: &Path) {
+        let from = from.join(".");
+        copy(from.as_os_str(), format!("{}:/etcd-data", self.name).as_ref());
+    }
+
     /// What it said, in all its lives.
     pub(crate) fn log(&self) -> String {
         let Some(container) = &self.container else { return String::new() };
@@ -102,6 +117,13 @@ impl Contained {
     fn made(&self) -> &ContainerAsync<GenericImage> {
         self.container.as_ref().expect("it was started")
     }
+}
+
+/// Copies into or out of a container.
+fn copy(from: &OsStr, to: &OsStr) {
+    let copied = Command::new("docker").arg("cp").arg(from).arg(to).output();
+    let copied = copied.expect("docker can be started");
+    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
 }
 
 /// Runs a call to the engine to its end on a thread of its own, since the caller's may be one of a

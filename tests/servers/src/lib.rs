@@ -32,5 +32,5 @@ mod version;
 mod wait;
 mod watchdog;
 
-pub use cluster::EtcdCluster;
+pub use cluster::{Backup, EtcdCluster};
 pub use version::Version;

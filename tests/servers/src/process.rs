@@ -5,7 +5,7 @@
 use std::{
     fs::File,
     io::Write as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -50,6 +50,22 @@ impl Process {
         self.life = Some(life);
     }
 
+    /// Copies its data, which nobody writes meanwhile.
+    pub(crate) fn copy_data_to(&self, to: &Path) {
+        copy(self.data(), to);
+    }
+
+    /// Replaces its data.
+    pub(crate) fn copy_data_from(&self, from: &Path) {
+        std::fs::remove_dir_all(self.data()).expect("its data can be removed");
+        copy(from, self.data());
+    }
+
+    fn data(&self) -> &Path {
+        let option = self.args.iter().find_map(|arg| arg.strip_prefix("--data-dir="));
+        Path::new(option.expect("a member has its data somewhere"))
+    }
+
     /// Whether it ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.life.as_mut().is_some_and(|life| matches!(life.try_wait(), Ok(Some(_)) | Err(_)))
@@ -89,4 +105,10 @@ impl Process {
     fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("it runs");
     }
+}
+
+/// Copies a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.expect("cp can be started").success(), "the data can be copied");
 }

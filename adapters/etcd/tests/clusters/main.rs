@@ -8,6 +8,7 @@
 )]
 
 mod crowds;
+mod going_back;
 mod leaders;
 mod quota;
 mod tokens;
