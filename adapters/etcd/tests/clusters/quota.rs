@@ -6,12 +6,42 @@ use dlock_conformance::kit::{attempt, key, millis, of, private_for};
 use dlock_domain::{Applied, Deadline, ErrorKind};
 use dlock_ports::WaitEnd;
 use dlock_servers::{EtcdCluster, Version};
-use etcd_client::Client;
+use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
 
 use crate::{caller, on_both, soon};
 
 on_both! {
+    trap_10_what_was_refused_for_want_of_space_is_there
     c60_without_space_acquires_are_unknown_and_everything_else_works
+}
+
+/// The naive store takes "database space exceeded" for a refusal. Of such transactions some were
+/// applied all the same: a lock that nobody claims.
+async fn trap_10_what_was_refused_for_want_of_space_is_there(version: Version) {
+    let cluster = EtcdCluster::start_with(version, 1, &["--quota-backend-bytes=16777216"]);
+    let raw = Client::connect(cluster.endpoints(), None).await.unwrap();
+    let mut writes = tokio::task::JoinSet::new();
+    for n in 0..600 {
+        let mut raw = raw.clone();
+        writes.spawn(async move {
+            let name = format!("naive{n}");
+            let txn = Txn::new()
+                .when([Compare::create_revision(name.clone(), CompareOp::Equal, 0)])
+                .and_then([TxnOp::put(name.clone(), vec![b'x'; 100_000], None)])
+                .or_else([TxnOp::get(name.clone(), None)]);
+            let refused = raw.txn(txn).await.is_err_and(|e| e.to_string().contains("space"));
+            refused.then_some(name)
+        });
+    }
+    let refused = writes.join_all().await;
+    let (mut raw, mut there, mut all) = (raw, 0, 0);
+    for name in refused.into_iter().flatten() {
+        let options = GetOptions::new().with_count_only();
+        there += raw.get(name, Some(options)).await.unwrap().count();
+        all += 1;
+    }
+    assert!(all > 0, "the quota is reached");
+    assert!(there > 0, "none of {all} that were refused is there");
 }
 
 /// An acquire is transient and of unknown outcome, and nothing of it stays. What is held is renewed,
