@@ -1,7 +1,8 @@
 //! What cargo starts test programs through: `cargo xtask run-test PROGRAM ARGS`.
 //!
 //! Nearly all are started as they are. The suites on etcd wait for leases most of their time, so
-//! they get more threads than there are processors, and they run once for each version of etcd.
+//! they get more threads than there are processors. Those that call the store directly run once for
+//! each version of etcd; what they have to do with HTTP is the same on every version.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
@@ -21,6 +22,9 @@ pub const AGAIN: &str = "XTASK_ETCD_AGAIN";
 
 /// How many tests of a suite that waits are run at once.
 const THREADS: &str = "12";
+
+/// What the names of suites over HTTP begin with.
+const OVER_HTTP: &str = "http_";
 
 /// The package that the suites are in.
 const SUITES: &str = "dlock-conformance";
@@ -42,18 +46,29 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         command.env("RUST_TEST_THREADS", THREADS);
     }
     let mut all = cargo::succeeds(&mut command)?;
-    for (version, endpoints) in further(&std::env::var(AGAIN).unwrap_or_default()) {
+    let again = std::env::var(AGAIN).unwrap_or_default();
+    for (version, endpoints) in further(&again).filter(|_| runs_again(Path::new(program))) {
         say::line(format_args!("     Again on etcd {version}"));
         all &= cargo::succeeds(command.env(ENDPOINTS, endpoints))?;
     }
     Ok(all)
 }
 
-/// Whether a test program is a suite on etcd: its name ends so, before cargo's number.
+/// Whether a test program is a suite on etcd: its name ends so.
 fn is_etcd_suite(program: &Path) -> bool {
-    let stem = program.file_stem().and_then(OsStr::to_str).unwrap_or_default();
-    let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);
+    let name = name_of(program);
     name == "etcd" || name.ends_with("_etcd")
+}
+
+/// Whether an etcd suite runs once for each version.
+fn runs_again(program: &Path) -> bool {
+    !name_of(program).starts_with(OVER_HTTP)
+}
+
+/// The name of a test program, without cargo's number.
+fn name_of(program: &Path) -> &str {
+    let stem = program.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    stem.rsplit_once('-').map_or(stem, |(name, _)| name)
 }
 
 fn further(again: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -72,6 +87,12 @@ mod tests {
         for name in ["embedded-0a1b", "etcd_like-0a1b", "fetcd-0a1b", "dlock_etcd2-0a1b"] {
             assert!(!is_etcd_suite(Path::new(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn suites_over_http_run_once() {
+        assert!(runs_again(Path::new("a/etcd-0a1b")) && runs_again(Path::new("service_etcd-0a1b")));
+        assert!(!runs_again(Path::new("a/http_etcd-0a1b")));
     }
 
     #[test]
