@@ -25,8 +25,8 @@ pub const BRINGS: &[Brings] = &[
     Brings { feature: "embedded", crates: &["libsqlite3-sys", "diesel"] },
     Brings { feature: "server", crates: &["axum", "hyper"] },
     Brings { feature: "client", crates: &["reqwest", "rustls", "hyper"] },
-    // tonic, below etcd-client, is built on hyper and axum.
-    Brings { feature: "etcd", crates: &["etcd-client", "tonic", "axum", "hyper"] },
+    // tonic, below etcd-client, is built on hyper and axum, and speaks TLS through rustls.
+    Brings { feature: "etcd", crates: &["etcd-client", "tonic", "axum", "hyper", "rustls"] },
     Brings { feature: "postgres", crates: &["diesel-async", "tokio-postgres", "diesel"] },
 ];
 

@@ -12,6 +12,7 @@ use std::{
 };
 
 use dlock_servers::{EtcdCluster, Version};
+use tempfile::TempDir;
 
 /// Something that comes true, with an end.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -57,14 +58,45 @@ fn name_of(endpoint: &str) -> String {
     format!("dlock-etcd-{}", address.replace(['.', ':'], "-"))
 }
 
-/// `test-etcd`, and the address that it printed.
-fn test_etcd(args: &[&str]) -> (Child, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_test-etcd"));
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (child, line.trim_end().to_owned())
+/// `test-etcd` with a folder for all that it keeps, and the address that it printed.
+struct Program {
+    child: Child,
+    endpoint: String,
+    folder: TempDir,
+}
+
+impl Program {
+    fn start(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_test-etcd"));
+        command.args(args).env("TMPDIR", folder.path());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let program = Self { child, endpoint: line.trim_end().to_owned(), folder };
+        assert!(answers(&program.endpoint));
+        assert_eq!(program.kept(), 1, "its data, or a place for it");
+        program
+    }
+
+    fn kill_9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// How much is in its folder.
+    fn kept(&self) -> usize {
+        std::fs::read_dir(self.folder.path()).unwrap().count()
+    }
+
+    /// Waits until nothing answers, no process of it is left, and nothing of its data.
+    fn gone(&self) {
+        eventually("nothing answers", || !answers(&self.endpoint));
+        eventually("no process of it is left", || processes_with(&self.endpoint).is_empty());
+        eventually("its data is gone", || self.kept() == 0);
+        let folder = self.folder.path().to_str().unwrap();
+        eventually("its watchdog is gone", || processes_with(folder).is_empty());
+    }
 }
 
 #[test]
@@ -95,26 +127,20 @@ fn old_etcd_is_gone_after_a_panic_even_where_it_was_paused() {
 
 #[test]
 fn old_etcd_is_gone_after_kill_9_of_whoever_started_it() {
-    let (mut child, endpoint) = test_etcd(&["3.4"]);
-    let started = processes_with(&endpoint);
-    let folder = started[0].split("--data-dir=").nth(1).unwrap().split("/m0").next().unwrap();
-    assert!(std::path::Path::new(folder).exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    eventually("no process of it is left", || processes_with(&endpoint).is_empty());
-    eventually("its data is gone", || !std::path::Path::new(folder).exists());
-    eventually("its watchdog is gone", || processes_with(folder).is_empty());
+    let mut program = Program::start(&["3.4"]);
+    program.kill_9();
+    program.gone();
 }
 
 #[test]
 fn old_etcd_is_gone_when_the_input_of_its_program_ends() {
-    let (mut child, endpoint) = test_etcd(&["3.4"]);
-    let mut input = child.stdin.take().unwrap();
+    let mut program = Program::start(&["3.4"]);
+    let mut input = program.child.stdin.take().unwrap();
     input.write_all(b"as long as this is open\n").unwrap();
-    assert!(answers(&endpoint));
+    assert!(answers(&program.endpoint));
     drop(input);
-    assert!(child.wait().unwrap().success());
-    assert!(!answers(&endpoint));
+    assert!(program.child.wait().unwrap().success());
+    assert!(!answers(&program.endpoint) && program.kept() == 0, "all is gone before it ends");
 }
 
 #[test]
@@ -131,11 +157,10 @@ fn new_etcd_in_a_container_is_gone_when_dropped() {
 
 #[test]
 fn new_etcd_in_a_container_is_gone_after_kill_9_of_whoever_started_it() {
-    let (mut child, endpoint) = test_etcd(&["3.5", "in-a-container"]);
-    let name = name_of(&endpoint);
+    let mut program = Program::start(&["3.5", "in-a-container"]);
+    let name = name_of(&program.endpoint);
     assert_eq!(containers_with(&name).lines().count(), 1);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    program.kill_9();
     eventually("no container of it is left", || containers_with(&name).is_empty());
-    eventually("nothing answers", || !answers(&endpoint));
+    program.gone();
 }

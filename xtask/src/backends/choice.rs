@@ -26,6 +26,8 @@ pub enum Choice {
     Installed,
     /// An image that is there.
     Image(String),
+    /// A program that was unpacked below the target folder.
+    Unpacked(String),
     /// There is none.
     None,
 }
@@ -81,7 +83,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// What is taken for a version: what the environment says, what is installed, an image.
+/// What is taken for a version: what the environment says, what is installed, an image, what was
+/// unpacked.
 #[must_use]
 pub fn choose(version: Version, facts: &Facts) -> Choice {
     if let Some(told) = facts.var(version.variable()) {
@@ -90,7 +93,9 @@ pub fn choose(version: Version, facts: &Facts) -> Choice {
     if facts.installed.as_deref().and_then(Version::of) == Some(version) {
         return Choice::Installed;
     }
-    image(version, facts).map_or(Choice::None, Choice::Image)
+    let unpacked = || facts.unpacked.get(&version.to_string());
+    let unpacked = || unpacked().map(|path| Choice::Unpacked(path.display().to_string()));
+    image(version, facts).map(Choice::Image).or_else(unpacked).unwrap_or(Choice::None)
 }
 
 /// An image of a version, as the tests are told of it: the environment's, else ours if it is there.
@@ -108,7 +113,7 @@ impl Choice {
     #[must_use]
     pub fn value(&self) -> Option<String> {
         match self {
-            Self::Told(value) | Self::Image(value) => Some(value.clone()),
+            Self::Told(value) | Self::Image(value) | Self::Unpacked(value) => Some(value.clone()),
             Self::Installed => Some("etcd".to_owned()),
             Self::None => None,
         }
@@ -124,6 +129,7 @@ impl Choice {
                 format!("installed, {}", facts.installed.as_deref().unwrap_or_default())
             }
             Self::Image(value) => format!("{value}, which is there"),
+            Self::Unpacked(value) => format!("{value}, unpacked from its package"),
             Self::None => {
                 let debian = match version {
                     Version::Old => 12,
@@ -175,6 +181,9 @@ mod tests {
         assert_eq!(choose(Version::New, &facts), new);
         facts.engine = false;
         assert_eq!(choose(Version::New, &facts), Choice::None);
+        facts.unpacked.insert("3.5".into(), "/t/etcd-3.5".into());
+        assert_eq!(choose(Version::New, &facts), Choice::Unpacked("/t/etcd-3.5".into()));
+        assert_eq!(choose(Version::Old, &facts), Choice::None);
     }
 
     #[test]

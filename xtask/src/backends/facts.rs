@@ -1,9 +1,12 @@
 //! What this machine has; the only place that looks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use super::choice::Version;
 use super::images::{self, Image};
+use super::unpack;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -12,6 +15,8 @@ pub struct Facts {
     pub env: BTreeMap<String, String>,
     /// The version that the installed etcd says it is.
     pub installed: Option<String>,
+    /// Programs that were unpacked, by version.
+    pub unpacked: BTreeMap<String, PathBuf>,
     /// Whether a container engine answers.
     pub engine: bool,
     /// Those of our images that are there.
@@ -32,9 +37,14 @@ impl Facts {
         let there = |image: &Image| answers("docker", &["image", "inspect", &image.image]);
         let images = images::all().into_iter().filter(|image| engine && there(image));
         let vars = std::env::vars().filter(|(name, _)| name.starts_with("TEST_DLOCK_ETCD"));
+        let unpacked = Version::ALL.into_iter().filter_map(|version| {
+            let place = unpack::place(&version.to_string())?;
+            place.is_file().then(|| (version.to_string(), place))
+        });
         Self {
             env: vars.collect(),
             installed: said("etcd", &["--version"]).and_then(|text| version_in(&text)),
+            unpacked: unpacked.collect(),
             engine,
             images: images.map(|image| image.image).collect(),
             root: rustix::process::geteuid().is_root(),

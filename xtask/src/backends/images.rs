@@ -156,8 +156,8 @@ fn import(root: &Path, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where this machine's own packages come from, if it is a Debian; else debootstrap knows.
-fn source() -> Option<String> {
+/// Where this machine's own packages come from, if it is a Debian.
+pub(super) fn source() -> Option<String> {
     let mut apt = Command::new("apt-get");
     apt.args(["indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)"]);
     source_in(&cargo::printed(&mut apt).ok()?)

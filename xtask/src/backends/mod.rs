@@ -5,12 +5,14 @@
 //! | [`facts`] | what this machine has; the only place that looks |
 //! | [`choice`] | which of it is taken for a version, in which order; what to do where there is none |
 //! | [`images`] | the images, and building them from Debian's packages |
+//! | [`unpack`] | a server of another Debian, where no engine would run it |
 //! | [`shared`] | the one etcd of each version that all suites share |
 //! | [`runner`] | what cargo starts test programs through: the etcd suites run once a version |
 //! | [`orphans`] | who ends the tests when this tool is killed |
 //!
 //! # What stays true
-//! - Order: what the environment says, what is installed, containers, installing packages as root.
+//! - Order: what the environment says, what is installed, containers; where there is no engine, as
+//!   root installing the package, and unpacking another Debian's.
 //! - Nothing is skipped in silence: what a machine cannot have is left out by name and said last.
 //! - Where a container engine is there nothing is left out: what is missing then fails.
 
@@ -20,6 +22,7 @@ pub mod images;
 pub mod orphans;
 pub mod runner;
 pub mod shared;
+pub mod unpack;
 
 use std::process::Command;
 
@@ -78,6 +81,15 @@ pub fn make_sure() -> Backends {
             remarks.push(format!("PACKAGES: {error:#}"));
         }
         facts = Facts::look();
+    }
+    for version in Version::ALL {
+        let none = choice::choose(version, &facts) == Choice::None;
+        if none && facts.apt && !facts.engine {
+            if let Err(error) = unpack::etcd(&version.to_string()) {
+                remarks.push(format!("PACKAGES: etcd {version} cannot be unpacked: {error:#}"));
+            }
+            facts = Facts::look();
+        }
     }
     let mut backends = settle(&facts);
     remarks.append(&mut backends.remarks);
