@@ -43,8 +43,8 @@ pub(crate) struct SessionRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MetaRecord {
     pub(crate) offset: u64,
-    /// The highest revision that whoever raised the floor knew of.
-    pub(crate) over: i64,
+    /// The offset that it took the place of.
+    pub(crate) before: u64,
 }
 
 /// The last revocation of a lock; its floor is the record's own revision (trap 16).
@@ -95,7 +95,7 @@ struct MetaFields {
     #[serde(flatten)]
     versions: Versions,
     offset: u64,
-    over: i64,
+    before: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -162,11 +162,13 @@ impl SessionRecord {
 
 impl MetaRecord {
     pub(crate) fn encode(self) -> Vec<u8> {
-        write(&MetaFields { versions: VERSIONS, offset: self.offset, over: self.over })
+        write(&MetaFields { versions: VERSIONS, offset: self.offset, before: self.before })
     }
 
     pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<Self> {
-        read(key, value, |fields: MetaFields| Ok(Self { offset: fields.offset, over: fields.over }))
+        read(key, value, |fields: MetaFields| {
+            Ok(Self { offset: fields.offset, before: fields.before })
+        })
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
             lock: Some("/dlock/default/lock/k".into()),
         };
         assert_eq!(SessionRecord::decode(b"k", &session.encode()).unwrap(), session);
-        let meta = MetaRecord { offset: 1 << 40, over: 12 };
+        let meta = MetaRecord { offset: 1 << 40, before: 12 };
         assert_eq!(MetaRecord::decode(b"k", &meta.encode()).unwrap(), meta);
     }
 

@@ -41,7 +41,8 @@ pub struct User {
 /// Certificates in PEM.
 #[derive(Clone, Default)]
 pub struct Tls {
-    /// Who may have signed the members' certificates; `None`: nobody is trusted but this.
+    /// Who may have signed the members' certificates. There are no others: with `https` addresses and
+    /// without this no member is trusted.
     pub authority: Option<Vec<u8>>,
     /// Our own certificate and its key, where the members ask for one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,

@@ -12,6 +12,8 @@ pub(crate) enum Fail {
     NoLease,
     /// A lease of this id is there already: definite, nothing was done.
     LeaseExists,
+    /// Nothing was sent, so nothing can have been done: another member may be asked.
+    Unsent(LockError),
     /// Everything else, as the callers of the store see it.
     Other(LockError),
 }
@@ -22,7 +24,7 @@ impl Fail {
         match self {
             Self::NoLease => LockError::session_expired(),
             Self::LeaseExists => LockError::contention("the id drawn for the session is taken"),
-            Self::Other(error) => error,
+            Self::Unsent(error) | Self::Other(error) => error,
         }
     }
 }
@@ -93,7 +95,10 @@ fn classify(code: &str, message: &str, refused: bool, effect: Effect, source: Er
         {
             definite(ErrorKind::Contention, text(), source)
         }
-        _ if refused => definite(ErrorKind::Contention, "no member can be reached".into(), source),
+        _ if refused => {
+            let detail = format!("a member of etcd cannot be reached: {message}");
+            Fail::Unsent(LockError::contention(detail).caused_by(source))
+        }
         // "database space exceeded" is among them: all such transactions had been applied (trap 10).
         _ => unknown(ErrorKind::Contention, text(), effect, source),
     }
@@ -104,11 +109,35 @@ fn is_refused(status: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<io::Error>() {
-            return error.kind() == io::ErrorKind::ConnectionRefused;
+            return matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+            );
+        }
+        // The connector's own words, where what lies below it is no error of the system's.
+        let text = error.to_string();
+        if text.starts_with("tcp connect error") || text.starts_with("tls handshake") {
+            return true;
         }
         cause = error.source();
     }
     false
+}
+
+/// Whether a client could not be made because its member cannot be reached, not because of what was
+/// said of it.
+pub(crate) fn is_transport(error: &Error) -> bool {
+    match error {
+        Error::GRpcStatus(status) => {
+            let code = format!("{:?}", status.code());
+            matches!(code.as_str(), "Unavailable" | "DeadlineExceeded" | "Unknown" | "Cancelled")
+                && !status.message().contains("authentication failed")
+        }
+        Error::TransportError(_) | Error::IoError(_) => true,
+        _ => false,
+    }
 }
 
 fn definite(kind: ErrorKind, detail: String, source: Error) -> Fail {

@@ -25,12 +25,17 @@ impl FloorControl for Inner {
             let get = TxnOp::get(key.clone(), None);
             let reply = self.wire.txn(Txn::new().and_then([get]), Effect::Reads, by).await?;
             let before = Meta::of(reply.one(0))?;
-            let over = self.wire.highest().max(before.record.over);
-            let known = before.number(over.max(reply.revision));
+            let ended = self.wire.history.ended();
+            // The greatest offset there ever was, which a restore may have taken away again.
+            let offset = before.record.offset.max(self.numberings.greatest_offset(namespace));
+            let highest = self.wire.history.highest().max(reply.revision);
+            let known = number(highest)
+                .saturating_add(offset)
+                .max(self.numberings.required(namespace, before, &ended));
             at_least.check_leap(known)?;
             // Every later revision is greater than this one, so every later token than both.
-            let offset = at_least.get().max(known).saturating_sub(before_offset(&reply.revision));
-            let record = MetaRecord { offset: offset.max(before.record.offset), over };
+            let needed = at_least.get().max(known).saturating_sub(number(reply.revision));
+            let record = MetaRecord { offset: needed.max(offset), before: offset };
             let all = DeleteOptions::new().with_prefix();
             let txn = Txn::new()
                 .when([before.compare(key.clone())])
@@ -44,7 +49,7 @@ impl FloorControl for Inner {
                 continue;
             }
             let meta = Meta { mod_revision: reply.revision, record };
-            self.numberings.learn(namespace, meta);
+            self.learn(namespace, meta);
             let (ended, _) = reply.deleted(0);
             return Ok(Raised {
                 floor: meta.floor(reply.revision)?,
@@ -56,6 +61,6 @@ impl FloorControl for Inner {
 }
 
 /// A revision as a number.
-fn before_offset(revision: &i64) -> u64 {
-    u64::try_from(*revision).unwrap_or(0)
+fn number(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or(0)
 }

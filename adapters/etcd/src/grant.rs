@@ -27,9 +27,9 @@ use crate::{
 /// a holder that has just gone.
 const SHOTS: u32 = 8;
 
-/// The sessions made for private attempts whose outcome this process does not know, so that
-/// [`forget`](dlock_ports::SessionStore::forget) can end them at once; the oldest give way and end
-/// with their leases.
+/// The sessions made for private attempts that were not granted yet, as far as this process knows;
+/// [`forget`](dlock_ports::SessionStore::forget) ends them at once, the oldest give way and end with
+/// their leases.
 pub(crate) struct PrivateAttempts(Mutex<LruCache<AttemptId, SessionId>>);
 
 impl PrivateAttempts {
@@ -38,15 +38,17 @@ impl PrivateAttempts {
         Self(Mutex::new(LruCache::new(REMEMBERED)))
     }
 
-    fn begun(&self, attempt: AttemptId, session: SessionId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(attempt, session);
+    /// The session of this attempt's shots: all of them have one, so that the end of its lease ends
+    /// whichever of them was granted, and a late copy of any finds no lease.
+    fn session_of(&self, attempt: AttemptId, fresh: SessionId) -> SessionId {
+        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *attempts.get_or_insert(attempt, || fresh)
     }
 
-    fn known(&self, attempt: AttemptId, session: SessionId) {
-        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if attempts.peek(&attempt) == Some(&session) {
-            attempts.pop(&attempt);
-        }
+    /// The attempt was granted: its session is the grant's from now on, and a repeat after that has
+    /// ended is a new one's.
+    fn granted(&self, attempt: AttemptId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop(&attempt);
     }
 
     pub(crate) fn take(&self, attempt: AttemptId) -> Option<SessionId> {
@@ -136,7 +138,8 @@ impl Inner {
         asked: Ttl,
         by: Deadline,
     ) -> Result<Option<Attempt>> {
-        let id = SessionId::from_bits(self.entropy.bits());
+        let fresh = SessionId::from_bits(self.entropy.bits());
+        let id = self.privates.session_of(request.attempt, fresh);
         let mut shooter = Shooter { request, owner, asked, ttl: asked, session: id, private: true };
         let meta = self.numbering(request.key.namespace(), by).await?;
         let look = Txn::new().and_then(self.met_gets(&shooter));
@@ -148,8 +151,15 @@ impl Inner {
             return self.decide_on(&shooter, meta, met, by).await;
         }
         let lease = self.keys.lease(id);
-        self.privates.begun(request.attempt, id);
-        let (sent, seconds) = self.wire.grant(lease, leases::seconds(asked), by).await?;
+        let (set, seconds) = match self.wire.grant(lease, leases::seconds(asked), by).await {
+            Ok((sent, seconds)) => (Some(sent), seconds),
+            // Another shot of this attempt made it, before or at this very moment. It serves them all.
+            Err(Fail::LeaseExists) => match self.wire.rest(lease, false, by).await? {
+                Some(rest) => (None, rest.whole),
+                None => return Ok(None),
+            },
+            Err(other) => return Err(other.into_error()),
+        };
         shooter.ttl = leases::lifetime(seconds).unwrap_or(asked);
         let session = SessionRecord {
             owner: owner.clone(),
@@ -159,22 +169,36 @@ impl Inner {
         };
         let new = Compare::create_revision(self.keys.private(id), CompareOp::Equal, 0);
         let txn = self.grant_txn(&shooter, meta, [new], Some(session));
-        let answer = match self.wire.txn(txn, Effect::Writes, by).await {
+        match self.wire.txn(txn, Effect::Writes, by).await {
             Ok(reply) if reply.held => {
-                let deadline = sent.holder_deadline(asked, shooter.ttl);
-                self.granted(&shooter, meta, &reply, 2, deadline, by).await.map(Some)
+                // Who set the lease counts from before that (INV-03).
+                let deadline = set
+                    .map_or(Moment::from_nanos(0), |sent| sent.holder_deadline(asked, shooter.ttl));
+                let granted = self.granted(&shooter, meta, &reply, 2, deadline, by).await?;
+                self.privates.granted(request.attempt);
+                match set {
+                    Some(_) => Ok(Some(granted)),
+                    // Who did not looks what is left of it.
+                    None => {
+                        let at = self.keys.lock(&request.key);
+                        let (mod_revision, record) = (reply.revision, self.record_of(&shooter));
+                        let kv = Kv { key: at, value: Vec::new(), mod_revision, lease };
+                        self.recognise(&request.key, &kv, record, meta, by).await
+                    }
+                }
             }
             Ok(reply) => {
-                self.let_go(lease);
-                self.decide(&shooter, meta, &reply, by).await
+                let decided = self.decide(&shooter, meta, &reply, by).await;
+                // Unless an earlier shot holds the lock by this very lease.
+                if !matches!(decided, Ok(Some(Attempt::Granted(_)))) {
+                    self.let_go(lease);
+                }
+                decided
             }
             // Somebody settled the attempt meanwhile.
             Err(Fail::NoLease) => Ok(None),
-            // Unknown: the session stays remembered for `forget`.
-            Err(other) => return Err(other.into_error()),
-        };
-        self.privates.known(request.attempt, id);
-        answer
+            Err(other) => Err(other.into_error()),
+        }
     }
 
     /// If the lock is free, the attempt unsettled and the numbering as it was: the grant, under the
@@ -186,7 +210,7 @@ impl Inner {
         more: [Compare; N],
         session: Option<SessionRecord>,
     ) -> Txn {
-        let InsertRequest { key, attempt, .. } = shooter.request;
+        let key = &shooter.request.key;
         let absent = |key| Compare::create_revision(key, CompareOp::Equal, 0);
         let mut compares = vec![
             absent(self.keys.lock(key)),
@@ -194,15 +218,7 @@ impl Inner {
             meta.compare(self.keys.meta(key.namespace())),
         ];
         compares.extend(more);
-        let record = GrantRecord {
-            owner: shooter.owner.clone(),
-            session: shooter.session,
-            private: shooter.private,
-            attempt: *attempt,
-            acquired_at: self.wire.clock.wall(),
-            asked: shooter.asked,
-            ttl: shooter.ttl,
-        };
+        let record = self.record_of(shooter);
         let under = || Some(PutOptions::new().with_lease(self.keys.lease(shooter.session)));
         let mut puts = vec![TxnOp::put(self.keys.lock(key), record.encode(), under())];
         if let Some(session) = session {
@@ -211,6 +227,18 @@ impl Inner {
         }
         puts.push(TxnOp::get(self.keys.floor(key), None));
         Txn::new().when(compares).and_then(puts).or_else(self.met_gets(shooter))
+    }
+
+    fn record_of(&self, shooter: &Shooter<'_>) -> GrantRecord {
+        GrantRecord {
+            owner: shooter.owner.clone(),
+            session: shooter.session,
+            private: shooter.private,
+            attempt: shooter.request.attempt,
+            acquired_at: self.wire.clock.wall(),
+            asked: shooter.asked,
+            ttl: shooter.ttl,
+        }
     }
 
     fn mark_of(&self, shooter: &Shooter<'_>) -> Vec<u8> {
@@ -246,7 +274,7 @@ impl Inner {
             None => None,
         };
         let meta = Meta::of(reply.one(2))?;
-        self.numberings.learn(shooter.request.key.namespace(), meta);
+        self.learn(shooter.request.key.namespace(), meta);
         Ok(Met {
             revision: reply.revision,
             lock,
@@ -376,23 +404,24 @@ impl Inner {
         let floor = reply.one(floor_at).map_or(0, |floor| meta.number(floor.mod_revision));
         let floor = floor.max(meta.namespace_floor());
         // The answer itself may be the first to show that the cluster went back.
-        if let Err(incident) = self.still_ahead(key.namespace(), meta) {
-            self.take_back(key, reply.revision, by).await;
-            return Err(incident);
-        }
-        if number <= floor {
-            self.take_back(key, reply.revision, by).await;
-            return Err(LockError::incident(
-                Invariant::TokensRise,
-                format!("etcd granted {key:?} at {number}, which is not above its floor {floor}"),
-            ));
-        }
+        let checked = self.still_ahead(key.namespace(), meta).and_then(|()| {
+            if number > floor {
+                return meta.token(reply.revision);
+            }
+            let text = format!("etcd granted {key:?} at {number}, not above its floor {floor}");
+            Err(LockError::incident(Invariant::TokensRise, text))
+        });
+        let token = match checked {
+            Ok(token) => token,
+            Err(incident) if self.take_back(key, reply.revision, by).await => return Err(incident),
+            Err(incident) => return Err(incident.maybe_applied()),
+        };
         let left = shooter.ttl.as_duration();
         Ok(Attempt::Granted(LockHandle {
             key: key.clone(),
             owner: shooter.owner.clone(),
             session: shooter.session,
-            token: meta.token(reply.revision)?,
+            token,
             ttl: shooter.ttl,
             client_deadline: deadline,
             server_expiry: match shooter.private {
@@ -405,12 +434,17 @@ impl Inner {
         }))
     }
 
-    /// Deletes the grant of this revision, if it can be.
-    async fn take_back(&self, key: &LockKey, revision: i64, by: Deadline) {
+    /// Deletes the grant of this revision; whether it is gone for certain.
+    async fn take_back(&self, key: &LockKey, revision: i64, by: Deadline) -> bool {
         let txn = self.delete_txn(key, revision, None);
-        if let Err(error) = self.wire.txn(txn, Effect::Writes, by).await {
-            let error = error.into_error();
-            tracing::error!(event = "lock_incident", %error, ?key, "a wrong grant stays until its lease ends");
+        match self.wire.txn(txn, Effect::Writes, by).await {
+            Ok(_) => true,
+            Err(other) => {
+                let error = other.into_error();
+                let text = "a wrong grant stays until its lease ends";
+                tracing::error!(event = "lock_incident", %error, ?key, "{text}");
+                false
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use etcd_client::Txn;
 use crate::{
     Inner,
     error::Effect,
+    members::Line,
     wire::{Beat, Reply, Rest},
 };
 
@@ -29,7 +30,8 @@ impl Inner {
     ) -> Result<Option<(Beat, Reply)>> {
         for _ in 0..TRIES {
             let Some(beat) = self.wire.beat(lease, by).await? else { return Ok(None) };
-            let reply = self.wire.txn(look.clone(), Effect::Reads, by).await?;
+            let look = look.clone();
+            let reply = self.wire.txn_on(Line::Beats, look, Effect::Reads, by).await?;
             if reply.term == beat.term {
                 return Ok(Some((beat, reply)));
             }

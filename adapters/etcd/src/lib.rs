@@ -4,7 +4,9 @@
 //! | --- | --- |
 //! | `config`, `error` | what it can be told; the driver's errors as ours |
 //! | `keys`, `codec`, `numbering` | what lies where, in which form, under which number |
+//! | `members` | the cluster's members, and which of them is spoken to |
 //! | `wire` | the one place through which everything goes to etcd and comes back |
+//! | `history` | the highest revision known, and a cluster that goes back |
 //! | `leases` | what is left of a lease, and giving it its whole lifetime again, provably |
 //! | `store`, `grant` | grants: the port [`LockStore`](dlock_ports::LockStore), and its one transaction |
 //! | `session`, `forget` | sessions, and attempts that are settled for good |
@@ -27,8 +29,10 @@ mod error;
 mod floor;
 mod forget;
 mod grant;
+mod history;
 mod keys;
 mod leases;
+mod members;
 mod numbering;
 mod session;
 mod state_file;
@@ -48,8 +52,10 @@ pub use config::{EtcdConfig, Ping, Tls, User};
 use error::Effect;
 use forget::Marks;
 use grant::PrivateAttempts;
+use history::History;
 use keys::Keys;
 use numbering::{Meta, Numberings};
+use state_file::Memory;
 use watch::Hub;
 use wire::Wire;
 
@@ -80,7 +86,7 @@ pub(crate) struct Inner {
     wire: Arc<Wire>,
     keys: Keys,
     entropy: Arc<dyn Entropy>,
-    numberings: Numberings,
+    numberings: Arc<Numberings>,
     privates: PrivateAttempts,
     marks: Marks,
     hub: Arc<Hub>,
@@ -99,21 +105,25 @@ impl EtcdStore {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> std::result::Result<Self, ConnectError> {
-        let highest = match &config.state_file {
+        let remembered = match &config.state_file {
             Some(path) => {
-                let revision = state_file::read(path).map_err(ConnectError::StateFile)?;
+                let remembered = state_file::read(path).map_err(ConnectError::StateFile)?;
                 // Found out now and not when it would be needed.
-                state_file::write(path, revision).map_err(ConnectError::StateFile)?;
-                revision
+                state_file::write(path, &remembered).map_err(ConnectError::StateFile)?;
+                remembered
             }
-            None => 0,
+            None => Memory::default(),
         };
-        let wire = Wire::connect(&config, highest, clock).await.map_err(|source| {
+        let numberings = Numberings::new(remembered.namespaces, remembered.ended.len());
+        let numberings = Arc::new(numberings);
+        let history = History::new(remembered.highest, remembered.ended);
+        let wire = Wire::connect(&config, history, clock).await.map_err(|source| {
             ConnectError::Cluster { endpoints: config.endpoints.join(", "), source }
         })?;
         let wire = Arc::new(wire);
         if let Some(path) = config.state_file.clone() {
-            tokio::spawn(state_file::keep(path, Arc::downgrade(&wire)));
+            let (wire, numberings) = (Arc::downgrade(&wire), Arc::downgrade(&numberings));
+            tokio::spawn(state_file::keep(path, wire, numberings));
         }
         let keys = Keys::new(&config.prefix);
         let hub = Hub::new(Arc::clone(&wire), keys.clone(), &config);
@@ -121,7 +131,7 @@ impl EtcdStore {
             wire,
             keys,
             entropy,
-            numberings: Numberings::new(),
+            numberings: Arc::clone(&numberings),
             privates: PrivateAttempts::new(),
             marks: Marks::default(),
             hub,
@@ -149,34 +159,45 @@ impl Inner {
     /// An incident while the cluster has gone back in its history and nobody raised the floor since
     /// (trap 15).
     pub(crate) async fn numbering(&self, namespace: &Namespace, by: Deadline) -> Result<Meta> {
-        let went_back = self.wire.went_back_from();
-        if went_back.is_none()
-            && let Some(meta) = self.numberings.recall(namespace)
-        {
-            return Ok(meta);
+        if let Some(meta) = self.numberings.recall(namespace) {
+            // A transaction that uses it compares it; whether it is high enough shows here.
+            if self.still_ahead(namespace, meta).is_ok() {
+                return Ok(meta);
+            }
         }
         let get = TxnOp::get(self.keys.meta(namespace), None);
         let reply = self.wire.txn(Txn::new().and_then([get]), Effect::Reads, by).await?;
         let meta = Meta::of(reply.one(0))?;
         // The answer itself may have been the one that shows it.
+        self.learn(namespace, meta);
         self.still_ahead(namespace, meta)?;
-        self.numberings.learn(namespace, meta);
         Ok(meta)
+    }
+
+    /// Remembers a numbering that was seen.
+    pub(crate) fn learn(&self, namespace: &Namespace, meta: Meta) {
+        self.numberings.learn(namespace, meta, &self.wire.history.ended());
     }
 
     /// Whether tokens of this numbering are greater than those that were given before the cluster
     /// went back, if it ever did.
+    ///
+    /// # Errors
+    /// An incident that names the number to raise the floor to.
     pub(crate) fn still_ahead(&self, namespace: &Namespace, meta: Meta) -> Result<()> {
-        match self.wire.went_back_from() {
-            Some(from) if meta.record.over < from => Err(LockError::incident(
-                Invariant::TokensRise,
-                format!(
-                    "etcd has gone back in its history, from revision {from}: raise the floor of \
-                     namespace {namespace} (`dlock floor raise`) before anything is granted"
-                ),
-            )),
-            _ => Ok(()),
+        let ended = self.wire.history.ended();
+        let required = self.numberings.required(namespace, meta, &ended);
+        if meta.namespace_floor() >= required {
+            return Ok(());
         }
+        Err(LockError::incident(
+            Invariant::TokensRise,
+            format!(
+                "etcd has gone back in its history: raise the floor of namespace {namespace} to at \
+                 least {required}, and above every token that a resource has accepted (`dlock floor \
+                 raise`), before anything is granted"
+            ),
+        ))
     }
 
     /// Ends a lease that nothing is to be held by, without keeping anybody waiting. Where it does

@@ -1,6 +1,6 @@
 //! Sessions: the port [`SessionStore`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use dlock_domain::{
@@ -15,13 +15,14 @@ use crate::{
     codec::{GrantRecord, SessionRecord},
     error::{Effect, Fail},
     leases,
+    members::Line,
     numbering::Meta,
     wire::{Kv, Reply},
 };
 
-/// How many operations etcd takes in one transaction by default (`max-txn-ops` is 128), less those
-/// for the session and its namespaces.
-const PER_TXN: usize = 100;
+/// How many locks one transaction looks at: etcd takes 128 operations in one by default
+/// (`max-txn-ops`), of which two are for the session, and each lock may be of another namespace.
+const PER_TXN: usize = 63;
 
 /// How often opening is begun anew when the session goes and comes meanwhile.
 const TRIES: u32 = 4;
@@ -82,7 +83,8 @@ impl SessionStore for Inner {
         let Some(record) = session_in(&reply)? else { return Ok(None) };
         let mut lost = self.lost_of(first, lease, &reply)?;
         for chunk in chunks {
-            let reply = self.wire.txn(self.held_txn(*id, chunk), Effect::Reads, by).await?;
+            let look = self.held_txn(*id, chunk);
+            let reply = self.wire.txn_on(Line::Beats, look, Effect::Reads, by).await?;
             if reply.term != beat.term {
                 return Err(LockError::contention(
                     "etcd's leader changed between the keep-alive and the look that confirms it",
@@ -124,8 +126,8 @@ impl SessionStore for Inner {
         for chunk in keys.chunks(PER_TXN) {
             grants.extend(self.grants_of(*id, chunk, by).await?);
         }
-        if record.lock.is_some() && grants.is_empty() {
-            self.let_go(self.keys.lease(*id));
+        // The list of keys is the leader's memory: only a look says that the lock is gone.
+        if grants.is_empty() && !self.lives(*id, &record, by).await? {
             return Ok(None);
         }
         let session = Session {
@@ -263,8 +265,7 @@ impl Inner {
         let mut gets = self.session_gets(id);
         let bare = || Some(GetOptions::new().with_keys_only());
         gets.extend(held.iter().map(|(key, _)| TxnOp::get(self.keys.lock(key), bare())));
-        let mut namespaces: Vec<&Namespace> = held.iter().map(|(key, _)| key.namespace()).collect();
-        namespaces.dedup();
+        let namespaces = namespaces_of(held.iter().map(|(key, _)| key));
         gets.extend(namespaces.iter().map(|name| TxnOp::get(self.keys.meta(name), None)));
         Txn::new().and_then(gets)
     }
@@ -297,12 +298,10 @@ impl Inner {
         first: usize,
         reply: &Reply,
     ) -> Result<HashMap<Namespace, Meta>> {
-        let mut namespaces: Vec<&Namespace> = keys.map(LockKey::namespace).collect();
-        namespaces.dedup();
         let mut metas = HashMap::new();
-        for (n, namespace) in namespaces.into_iter().enumerate() {
+        for (n, namespace) in namespaces_of(keys).into_iter().enumerate() {
             let meta = Meta::of(reply.one(first + n))?;
-            self.numberings.learn(namespace, meta);
+            self.learn(namespace, meta);
             metas.insert(namespace.clone(), meta);
         }
         Ok(metas)
@@ -317,8 +316,7 @@ impl Inner {
     ) -> Result<Vec<HeldGrant>> {
         let mut gets: Vec<TxnOp> =
             keys.iter().map(|key| TxnOp::get(self.keys.lock(key), None)).collect();
-        let mut namespaces: Vec<&Namespace> = keys.iter().map(LockKey::namespace).collect();
-        namespaces.dedup();
+        let namespaces = namespaces_of(keys.iter());
         gets.extend(namespaces.iter().map(|name| TxnOp::get(self.keys.meta(name), None)));
         let reply = self.wire.txn(Txn::new().and_then(gets), Effect::Reads, by).await?;
         let metas = self.metas_in(keys.iter(), keys.len(), &reply)?;
@@ -334,6 +332,11 @@ impl Inner {
         }
         Ok(grants)
     }
+}
+
+/// The namespaces of these keys, each once, in the order of their names.
+fn namespaces_of<'a>(keys: impl Iterator<Item = &'a LockKey>) -> BTreeSet<&'a Namespace> {
+    keys.map(LockKey::namespace).collect()
 }
 
 /// The session that a transaction with [`Inner::session_gets`] first found, private or not.

@@ -12,36 +12,89 @@ use std::{
     time::Duration,
 };
 
-use crate::wire::Wire;
+use dlock_domain::Namespace;
+
+use crate::{
+    history::Ended,
+    numbering::{Heard, Numberings},
+    wire::Wire,
+};
 
 /// How often it is brought up to date.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What the file says; 0 if there is none yet.
+/// What outlives this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// The highest revision of this epoch.
+    pub(crate) highest: i64,
+    /// The epochs that have ended.
+    pub(crate) ended: Vec<Ended>,
+    /// The namespaces that were seen.
+    pub(crate) namespaces: Vec<Heard>,
+}
+
+/// What the file says: `revision N` in its first line; then `ended HIGHEST BEGAN` for each time the
+/// cluster went back, and `namespace NAME OFFSET REQUIRED` for each that was seen. Nothing if there is
+/// no file yet.
 ///
 /// # Errors
-/// The system's; `InvalidData` when it holds something else than a revision.
-pub(crate) fn read(path: &Path) -> io::Result<i64> {
-    match fs::read_to_string(path) {
-        Ok(text) => text.trim().parse().ok().filter(|revision| *revision >= 0).ok_or_else(|| {
-            let what = format!("{}: holds no revision of etcd", path.display());
-            io::Error::new(io::ErrorKind::InvalidData, what)
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+/// The system's; `InvalidData` when it holds something else.
+pub(crate) fn read(path: &Path) -> io::Result<Memory> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Memory::default()),
+        Err(error) => {
+            return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));
+        }
+    };
+    parse(&text).ok_or_else(|| {
+        let what = format!("{}: holds no revision of etcd", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })
+}
+
+fn parse(text: &str) -> Option<Memory> {
+    let mut lines = text.lines();
+    let highest = lines.next()?.strip_prefix("revision ")?.parse().ok()?;
+    let mut memory = Memory { highest, ..Memory::default() };
+    for line in lines {
+        match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["ended", highest, began] => memory
+                .ended
+                .push(Ended { highest: highest.parse().ok()?, next_began: began.parse().ok()? }),
+            ["namespace", name, offset, required] => memory.namespaces.push(Heard {
+                namespace: Namespace::new(name).ok()?,
+                offset: offset.parse().ok()?,
+                required: required.parse().ok()?,
+            }),
+            _ => return None,
+        }
     }
+    Some(memory)
+}
+
+fn text(memory: &Memory) -> String {
+    let mut text = format!("revision {}\n", memory.highest);
+    for Ended { highest, next_began } in &memory.ended {
+        text += &format!("ended {highest} {next_began}\n");
+    }
+    for Heard { namespace, offset, required } in &memory.namespaces {
+        text += &format!("namespace {} {offset} {required}\n", namespace.as_str());
+    }
+    text
 }
 
 /// Replaces what the file says, whole or not at all.
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn write(path: &Path, revision: i64) -> io::Result<()> {
+pub(crate) fn write(path: &Path, memory: &Memory) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
     let mut file = File::create(&beside)?;
-    writeln!(file, "{revision}")?;
+    file.write_all(text(memory).as_bytes())?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
     // The new name lasts only once its folder does.
@@ -50,19 +103,21 @@ pub(crate) fn write(path: &Path, revision: i64) -> io::Result<()> {
 }
 
 /// Brings the file up to date for as long as the store lives.
-pub(crate) async fn keep(path: PathBuf, wire: Weak<Wire>) {
-    let mut written = -1;
+pub(crate) async fn keep(path: PathBuf, wire: Weak<Wire>, numberings: Weak<Numberings>) {
+    let mut written = Memory::default();
     let mut complained = false;
     loop {
-        let Some(strong) = wire.upgrade() else { return };
-        let (clock, revision) = (Arc::clone(&strong.clock), strong.highest());
-        drop(strong);
-        if revision > written {
-            let path = path.clone();
+        let (Some(strong), Some(known)) = (wire.upgrade(), numberings.upgrade()) else { return };
+        let clock = Arc::clone(&strong.clock);
+        let ended = strong.history.ended();
+        let highest = strong.history.highest();
+        let memory = Memory { highest, namespaces: known.heard(&ended), ended };
+        drop((strong, known));
+        if memory != written {
+            let (path, new) = (path.clone(), memory.clone());
             // A disk may be slow.
-            let writing = tokio::task::spawn_blocking(move || write(&path, revision));
-            match writing.await {
-                Ok(Ok(())) => (written, complained) = (revision, false),
+            match tokio::task::spawn_blocking(move || write(&path, &new)).await {
+                Ok(Ok(())) => (written, complained) = (memory, false),
                 Ok(Err(error)) if !complained => {
                     tracing::warn!(%error, "the highest revision cannot be written down");
                     complained = true;
@@ -82,17 +137,32 @@ mod tests {
     fn what_was_written_is_read_and_nothing_else_is_taken_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("revision");
-        assert_eq!(read(&path).unwrap(), 0);
-        for revision in [1, i64::MAX, 7] {
-            write(&path, revision).unwrap();
-            assert_eq!(read(&path).unwrap(), revision);
+        assert_eq!(read(&path).unwrap(), Memory::default());
+        let heard = |name: &str, offset| Heard {
+            namespace: Namespace::new(name).unwrap(),
+            offset,
+            required: offset / 2,
+        };
+        for namespaces in [vec![], vec![heard("default", 0), heard("other", u64::MAX)]] {
+            let ended = vec![Ended { highest: 648, next_began: 588 }];
+            let memory = Memory { highest: 600, ended, namespaces };
+            write(&path, &memory).unwrap();
+            assert_eq!(read(&path).unwrap(), memory);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
-        for text in ["", "x", "-1", "1 2", "9223372036854775808"] {
+        for text in [
+            "",
+            "x",
+            "revision x",
+            "revision 9223372036854775808",
+            "revision 1\nended 1",
+            "revision 1\nnamespace DEFAULT 1 1",
+            "revision 1\nnamespace default -1 1",
+        ] {
             fs::write(&path, text).unwrap();
             let error = read(&path).unwrap_err();
             assert!(error.to_string().contains("revision"), "{text:?}: {error}");
         }
-        assert!(write(&folder.path().join("absent/revision"), 1).is_err());
+        assert!(write(&folder.path().join("absent/revision"), &Memory::default()).is_err());
     }
 }

@@ -155,7 +155,7 @@ impl LockStore for Inner {
                 let current = reply.one(0).map(|kv| meta.token(kv.mod_revision)).transpose()?;
                 return Ok(LockOutcome::Mismatch { current });
             }
-            self.numberings.learn(key.namespace(), now);
+            self.learn(key.namespace(), now);
         }
         Err(renumbered())
     }
@@ -205,7 +205,7 @@ impl Inner {
         if now == meta {
             return Ok(Matched::No);
         }
-        self.numberings.learn(key.namespace(), now);
+        self.learn(key.namespace(), now);
         Ok(Matched::Renumbered)
     }
 

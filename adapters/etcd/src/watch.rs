@@ -15,10 +15,17 @@ use std::{
 };
 
 use dlock_domain::Moment;
-use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse, WatchStream};
+use etcd_client::{
+    EventType, GetOptions, WatchFilterType, WatchOptions, WatchResponse, WatchStream,
+};
 use tokio::sync::Notify;
 
-use crate::{config::EtcdConfig, keys::Keys, wire::Wire};
+use crate::{
+    config::EtcdConfig,
+    keys::Keys,
+    members::Line,
+    wire::{LONGEST_ANSWER, Wire},
+};
 
 /// A key in etcd.
 type Key = Arc<[u8]>;
@@ -272,9 +279,9 @@ impl Hub {
         if let Some(seen) = resume {
             options = options.with_start_revision(seen);
         }
-        let mut client = self.wire.watches();
-        let opening = client.watch(self.keys.all(), Some(options));
-        let Some(Ok(mut stream)) = self.in_time(opening).await else {
+        let member = self.wire.members.current();
+        let Some(Ok(mut stream)) = self.in_time(self.open(member, options)).await else {
+            self.wire.members.leave(member);
             return (End::Broken, false);
         };
         let mut came_up = false;
@@ -282,23 +289,36 @@ impl Hub {
             let next = match self.in_time(stream.message()).await {
                 Some(next) => next,
                 // Silence: ask for a sign of life, and give up the next time.
-                None if !came_up => return (End::Broken, came_up),
+                None if !came_up => {
+                    self.wire.members.leave(member);
+                    return (End::Broken, came_up);
+                }
                 None if self.ends_idle() => return (End::Idle, came_up),
                 None => {
                     if self.sign_of_life(&mut stream).await {
                         continue;
                     }
+                    self.wire.members.leave(member);
                     return (End::Broken, came_up);
                 }
             };
-            let Ok(Some(response)) = next else { return (End::Broken, came_up) };
+            let Ok(Some(response)) = next else {
+                self.wire.members.leave(member);
+                return (End::Broken, came_up);
+            };
             if response.compact_revision() > 0 {
                 return (End::Compacted, came_up);
             }
             if response.canceled() {
+                tracing::warn!(reason = response.cancel_reason(), "etcd cancelled the watch");
                 return (End::Broken, came_up);
             }
             if response.created() {
+                // A member that lags behind what was seen, or a cluster that has gone back in its
+                // history: what the watch remembers is of no use there.
+                if resume.is_some_and(|seen| revision_of(&response) < seen) {
+                    return (End::Compacted, came_up);
+                }
                 came_up = true;
                 self.came_up(&response, resume);
                 continue;
@@ -308,6 +328,20 @@ impl Hub {
                 return (End::Idle, came_up);
             }
         }
+    }
+
+    /// Opens a stream at a member. A call goes first: where a user's token has expired it is the
+    /// refused call that brings another, and a watch is not refused but cancelled.
+    async fn open(
+        &self,
+        member: usize,
+        options: WatchOptions,
+    ) -> Result<WatchStream, etcd_client::Error> {
+        let client = self.wire.members.client(member, Line::Beats).await?;
+        let one = GetOptions::new().with_serializable().with_keys_only();
+        client.kv_client().get(self.keys.all(), Some(one)).await?;
+        let mut watches = client.watch_client().max_decoding_message_size(LONGEST_ANSWER);
+        watches.watch(self.keys.all(), Some(options)).await
     }
 
     /// Asks an idle stream for its progress; `false` if it does not answer.
@@ -325,7 +359,7 @@ impl Hub {
     }
 
     fn came_up(&self, response: &WatchResponse, resumed: Option<i64>) {
-        let revision = response.header().map_or(0, etcd_client::ResponseHeader::revision);
+        let revision = revision_of(response);
         let mut state = self.lock();
         if resumed.is_none() {
             // "From now on" is after the revision at which the watch was made.
@@ -367,6 +401,10 @@ impl Hub {
             () = clock.sleep_until(until) => None,
         }
     }
+}
+
+fn revision_of(response: &WatchResponse) -> i64 {
+    response.header().map_or(0, etcd_client::ResponseHeader::revision)
 }
 
 #[cfg(test)]

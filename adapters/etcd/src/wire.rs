@@ -1,43 +1,37 @@
 //! The one place through which everything goes to etcd and comes back.
 //!
-//! Every call is bounded by its deadline, every answer is in this crate's own words, and every
-//! linearizable answer is compared with the highest revision known when its request left: a cluster
-//! that has gone back in its history is noticed here (trap 15).
+//! Every call is bounded by its deadline, every answer is in this crate's own words, a call that
+//! cannot have been done is made again at another member, and every linearizable answer is compared
+//! with the highest revision known when its request left: a cluster that has gone back in its history
+//! is noticed here (trap 15).
 
-use std::{
-    future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
-use dlock_domain::{Deadline, LockError, Moment};
+use dlock_domain::{Deadline, ErrorKind, LockError, Moment};
 use dlock_ports::Clock;
 use etcd_client::{
-    Client, GetOptions, KeyValue, KvClient, LeaseClient, LeaseGrantOptions, LeaseTimeToLiveOptions,
-    Txn, TxnOpResponse, TxnResponse, WatchClient,
+    Client, Error, GetOptions, KeyValue, LeaseGrantOptions, LeaseTimeToLiveOptions, Txn,
+    TxnOpResponse, TxnResponse,
 };
 
 use crate::{
     config::EtcdConfig,
     error::{self, Effect, Fail},
+    history::History,
+    members::{Line, Members},
 };
 
 /// The longest answer that is read: a full page of the longest records is a tenth of it.
-const LONGEST_ANSWER: usize = 32 << 20;
+pub(crate) const LONGEST_ANSWER: usize = 32 << 20;
 
-/// A connected cluster.
+/// The shortest time that a member is given to answer a read before another is asked.
+const SHORTEST_TRY: Duration = Duration::from_millis(250);
+
+/// A cluster.
 pub(crate) struct Wire {
-    kv: KvClient,
-    leases: LeaseClient,
-    /// On a channel of its own: a flood of transactions does not hold up a keep-alive.
-    beats: LeaseClient,
-    watches: WatchClient,
+    pub(crate) members: Members,
     pub(crate) clock: Arc<dyn Clock>,
-    highest: AtomicI64,
-    /// The highest revision known when an answer was lower; 0: never.
-    went_back_from: AtomicI64,
+    pub(crate) history: History,
 }
 
 /// A key and its value.
@@ -84,6 +78,8 @@ pub(crate) struct Rest {
     pub(crate) sent: Moment,
     /// At least so many seconds.
     pub(crate) seconds: i64,
+    /// Its whole lifetime, in seconds.
+    pub(crate) whole: i64,
     pub(crate) term: u64,
     /// What is attached to it, if asked for.
     pub(crate) keys: Vec<Vec<u8>>,
@@ -121,42 +117,25 @@ impl Reply {
 }
 
 impl Wire {
-    /// Connects; no member need be there yet. `highest`: the highest revision that is known already.
+    /// A cluster of which no member need be there yet.
     ///
     /// # Errors
     /// An address that is none, a certificate that is none, a user who is not let in.
     pub(crate) async fn connect(
         config: &EtcdConfig,
-        highest: i64,
+        history: History,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, etcd_client::Error> {
-        let calls = Client::connect(&config.endpoints, Some(config.options())).await?;
-        let streams = Client::connect(&config.endpoints, Some(config.options())).await?;
-        Ok(Self {
-            kv: calls.kv_client().max_decoding_message_size(LONGEST_ANSWER),
-            leases: calls.lease_client(),
-            beats: streams.lease_client(),
-            watches: streams.watch_client().max_decoding_message_size(LONGEST_ANSWER),
-            clock,
-            highest: AtomicI64::new(highest),
-            went_back_from: AtomicI64::new(0),
-        })
-    }
-
-    /// A client for the watch.
-    pub(crate) fn watches(&self) -> WatchClient {
-        self.watches.clone()
-    }
-
-    /// The highest revision known.
-    pub(crate) fn highest(&self) -> i64 {
-        self.highest.load(Ordering::SeqCst)
-    }
-
-    /// The highest revision known before the cluster went back in its history; `None`: it never did
-    /// while this process looked on.
-    pub(crate) fn went_back_from(&self) -> Option<i64> {
-        Some(self.went_back_from.load(Ordering::SeqCst)).filter(|revision| *revision > 0)
+    ) -> Result<Self, Error> {
+        let members = Members::of(config)?;
+        // What can be found out now is: the first that answers says whether the user is let in.
+        for member in 0..members.count() {
+            match members.client(member, Line::Calls).await {
+                Ok(_) => break,
+                Err(error) if error::is_transport(&error) => members.leave(member),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self { members, clock, history })
     }
 
     /// One transaction. Its reads are linearizable, its writes all happen or none.
@@ -164,19 +143,43 @@ impl Wire {
     /// # Cancellation
     /// A transaction that was sent may still be committed, any time later (trap 12).
     pub(crate) async fn txn(&self, txn: Txn, effect: Effect, by: Deadline) -> Result<Reply, Fail> {
-        let known = self.highest();
-        let mut kv = self.kv.clone();
-        let answer = self.call(by, effect, kv.txn(txn)).await?;
+        self.txn_on(Line::Calls, txn, effect, by).await
+    }
+
+    /// The same on a line of the caller's choice.
+    pub(crate) async fn txn_on(
+        &self,
+        line: Line,
+        txn: Txn,
+        effect: Effect,
+        by: Deadline,
+    ) -> Result<Reply, Fail> {
+        let known = self.history.known();
+        let send = |client: Client| {
+            let txn = txn.clone();
+            let mut kv = client.kv_client().max_decoding_message_size(LONGEST_ANSWER);
+            async move { kv.txn(txn).await }
+        };
+        let answer = self.call(line, by, effect, send).await?;
         let reply = reply(answer, effect)?;
-        self.compare(known, reply.revision);
+        if let Some(ended) = self.history.answered(known, reply.revision) {
+            tracing::error!(
+                event = "lock_incident",
+                known = ended.highest,
+                revision = reply.revision,
+                "etcd has gone back in its history: no lock is granted until the floor is raised"
+            );
+        }
         Ok(reply)
     }
 
     /// One read of the nearest member's copy, which may be late.
     pub(crate) async fn peek(&self, key: &[u8], by: Deadline) -> Result<Option<Kv>, Fail> {
-        let mut kv = self.kv.clone();
-        let options = GetOptions::new().with_serializable();
-        let answer = self.call(by, Effect::Reads, kv.get(key, Some(options))).await?;
+        let read = |client: Client| {
+            let (key, mut kv) = (key.to_vec(), client.kv_client());
+            async move { kv.get(key, Some(GetOptions::new().with_serializable())).await }
+        };
+        let answer = self.call(Line::Calls, by, Effect::Reads, read).await?;
         Ok(answer.kvs().first().map(Kv::of))
     }
 
@@ -188,17 +191,24 @@ impl Wire {
         seconds: i64,
         by: Deadline,
     ) -> Result<(Moment, i64), Fail> {
-        let mut leases = self.leases.clone();
-        let sent = self.clock.now();
-        let options = LeaseGrantOptions::new().with_id(lease);
-        let answer = self.call(by, Effect::Writes, leases.grant(seconds, Some(options))).await?;
+        let grant = |client: Client| {
+            let (mut leases, sent) = (client.lease_client(), self.clock.now());
+            async move {
+                let options = LeaseGrantOptions::new().with_id(lease);
+                Ok((sent, leases.grant(seconds, Some(options)).await?))
+            }
+        };
+        let (sent, answer) = self.call(Line::Calls, by, Effect::Writes, grant).await?;
         Ok((sent, answer.ttl()))
     }
 
     /// Ends a lease with everything attached to it; `false` if it was not there.
     pub(crate) async fn revoke(&self, lease: i64, by: Deadline) -> Result<bool, LockError> {
-        let mut leases = self.leases.clone();
-        match self.call(by, Effect::Writes, leases.revoke(lease)).await {
+        let revoke = |client: Client| {
+            let mut leases = client.lease_client();
+            async move { leases.revoke(lease).await }
+        };
+        match self.call(Line::Calls, by, Effect::Writes, revoke).await {
             Ok(_) => Ok(true),
             Err(Fail::NoLease) => Ok(false),
             Err(other) => Err(other.into_error()),
@@ -210,14 +220,16 @@ impl Wire {
     /// The driver reads the first answer of a stream and keeps only that it was one, so a second
     /// beat is sent, whose answer can be read.
     pub(crate) async fn beat(&self, lease: i64, by: Deadline) -> Result<Option<Beat>, LockError> {
-        let mut beats = self.beats.clone();
-        let beating = async {
-            let (mut keeper, mut answers) = beats.keep_alive(lease).await?;
-            let sent = self.clock.now();
-            keeper.keep_alive().await?;
-            Ok((sent, answers.message().await?))
+        let beat = |client: Client| {
+            let mut leases = client.lease_client();
+            async move {
+                let (mut keeper, mut answers) = leases.keep_alive(lease).await?;
+                let sent = self.clock.now();
+                keeper.keep_alive().await?;
+                Ok((sent, answers.message().await?))
+            }
         };
-        match self.call(by, Effect::Reads, beating).await {
+        match self.call(Line::Beats, by, Effect::Reads, beat).await {
             Ok((sent, Some(answer))) => {
                 let header = answer.header();
                 let term = header.map(etcd_client::ResponseHeader::raft_term);
@@ -231,47 +243,98 @@ impl Wire {
         }
     }
 
-    /// What is left of a lease; `None`: whoever answered knows no such lease.
+    /// What is left of a lease; `None`: whoever answered knows no such lease, or one that has ended
+    /// and is about to be taken away. Its term is the asked member's: the answer may be a leader's who
+    /// is none any more, which is why it never counts for more than the lifetime that was set.
     pub(crate) async fn rest(
         &self,
         lease: i64,
         with_keys: bool,
         by: Deadline,
     ) -> Result<Option<Rest>, LockError> {
-        let mut leases = self.leases.clone();
-        let sent = self.clock.now();
-        let options = with_keys.then(|| LeaseTimeToLiveOptions::new().with_keys());
-        let asking = leases.time_to_live(lease, options);
-        match self.call(by, Effect::Reads, asking).await {
-            Ok(answer) if answer.ttl() < 0 => Ok(None),
-            Ok(answer) => {
+        let ask = |client: Client| {
+            let (mut leases, sent) = (client.lease_client(), self.clock.now());
+            async move {
+                let options = with_keys.then(|| LeaseTimeToLiveOptions::new().with_keys());
+                Ok((sent, leases.time_to_live(lease, options).await?))
+            }
+        };
+        match self.call(Line::Calls, by, Effect::Reads, ask).await {
+            Ok((_, answer)) if answer.ttl() < 0 => Ok(None),
+            Ok((sent, answer)) => {
                 let header = answer.header();
                 let term = header.map(etcd_client::ResponseHeader::raft_term);
                 let term = term.ok_or_else(|| error::malformed("a header", Effect::Reads))?;
-                Ok(Some(Rest { sent, seconds: answer.ttl(), term, keys: answer.keys().to_vec() }))
+                let (seconds, whole) = (answer.ttl(), answer.granted_ttl());
+                Ok(Some(Rest { sent, seconds, whole, term, keys: answer.keys().to_vec() }))
             }
             Err(Fail::NoLease) => Ok(None),
             Err(other) => Err(other.into_error()),
         }
     }
 
-    /// Bounds a call by its deadline; one that is past is not begun.
-    async fn call<T>(
+    /// Makes a call at the member that is spoken to. Where it cannot have been done, since nothing was
+    /// sent or it only reads, the next members are tried; where nobody knows, the answer says so, and
+    /// later calls go to another.
+    async fn call<T, F: Future<Output = Result<T, Error>>>(
         &self,
+        line: Line,
         by: Deadline,
         effect: Effect,
-        call: impl Future<Output = Result<T, etcd_client::Error>>,
+        make: impl Fn(Client) -> F,
     ) -> Result<T, Fail> {
         self.begin(by)?;
-        // Dropping the call leaves it unknown whether it was done, and the answer says so.
-        tokio::select! {
-            biased;
-            answer = call => answer.map_err(|error| error::map(error, effect)),
-            () = self.clock.sleep_until(by.moment()) => {
-                let late = LockError::contention("etcd did not answer before the deadline");
-                Err(Fail::Other(error::with(late, effect)))
+        let (first, count) = (self.members.current(), self.members.count());
+        let mut last = None;
+        for step in 0..count {
+            let now = self.clock.now();
+            if step > 0 && by.is_past(now) {
+                break;
+            }
+            let member = (first + step) % count;
+            let until = self.until(by, now, effect, count - step);
+            let call = async { make(self.members.client(member, line).await?).await };
+            // Dropping the call leaves it unknown whether it was done, and the answer says so.
+            let answer = tokio::select! {
+                biased;
+                answer = call => answer.map_err(|error| error::map(error, effect)),
+                () = self.clock.sleep_until(until) => {
+                    let late = LockError::contention("etcd did not answer before the deadline");
+                    Err(Fail::Other(error::with(late, effect)))
+                }
+            };
+            let fail = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(fail) => fail,
+            };
+            match &fail {
+                Fail::Unsent(_) => self.members.leave(member),
+                Fail::Other(error) if error.is_transient() => {
+                    self.members.leave(member);
+                    if effect == Effect::Writes {
+                        return Err(fail);
+                    }
+                }
+                Fail::Other(_) | Fail::NoLease | Fail::LeaseExists => return Err(fail),
+            }
+            // That nobody leads says more than that a member is silent or away.
+            let leaderless = |fail: &Fail| matches!(fail, Fail::Other(error) if error.kind() == ErrorKind::NotLeader);
+            if !last.as_ref().is_some_and(leaderless) {
+                last = Some(fail);
             }
         }
+        let nobody = || Fail::Other(LockError::contention("no member was asked in time"));
+        Err(last.unwrap_or_else(nobody))
+    }
+
+    /// How long one member is given. A write has all the time there is, since it can be made only
+    /// once; a read has its part of it, so that others can be asked too.
+    fn until(&self, by: Deadline, now: Moment, effect: Effect, left: usize) -> Moment {
+        if effect == Effect::Writes || left <= 1 {
+            return by.moment();
+        }
+        let part = by.remaining(now) / u32::try_from(left).unwrap_or(u32::MAX);
+        by.moment().min(now.after(part.max(SHORTEST_TRY)))
     }
 
     /// Refuses what could not be done in time any more.
@@ -280,24 +343,6 @@ impl Wire {
             return Err(LockError::contention("the deadline passed before the call began"));
         }
         Ok(())
-    }
-
-    /// Going back is only seen against what was known before the request left: answers overtake
-    /// each other.
-    fn compare(&self, known: i64, revision: i64) {
-        if revision < known {
-            let before = self.went_back_from.fetch_max(known, Ordering::SeqCst);
-            if before < known {
-                tracing::error!(
-                    event = "lock_incident",
-                    known,
-                    revision,
-                    "the cluster has gone back in its history: no lock is granted until the floor \
-                     is raised"
-                );
-            }
-        }
-        self.highest.fetch_max(revision, Ordering::SeqCst);
     }
 }
 

@@ -17,6 +17,9 @@ use crate::{caller, in_the_end, on_both};
 
 on_both! {
     c64_after_a_restore_nothing_is_granted_until_the_floor_is_raised
+    c64_a_second_restore_is_noticed_too_and_a_small_number_is_lifted
+    c64_a_raise_through_a_new_server_opens_the_old_ones
+    after_a_restore_waiters_neither_spin_nor_sleep
 }
 
 async fn caller_with(cluster: &EtcdCluster, state_file: &std::path::Path) -> Caller {
@@ -79,7 +82,11 @@ async fn c64_after_a_restore_nothing_is_granted_until_the_floor_is_raised(versio
     for _ in 0..20 {
         highest = next(&before).await;
     }
-    let written = || std::fs::read_to_string(&state_file).unwrap().trim().parse::<u64>().unwrap();
+    let written = || {
+        let text = std::fs::read_to_string(&state_file).unwrap();
+        let first = text.lines().next().unwrap().strip_prefix("revision ").unwrap().to_owned();
+        first.parse::<u64>().unwrap()
+    };
     for _ in 0..200 {
         if written() >= highest.get() {
             break;
@@ -109,4 +116,122 @@ async fn c64_after_a_restore_nothing_is_granted_until_the_floor_is_raised(versio
         assert!(token > highest && raised.floor.admits(token));
         highest = token;
     }
+}
+
+/// Kills the member, puts it back to the backup and starts it again.
+fn set_back(cluster: &mut EtcdCluster, backup: &dlock_servers::Backup) {
+    cluster.kill(0);
+    cluster.put_back(0, backup);
+    cluster.restart(0);
+}
+
+fn backed_up(cluster: &mut EtcdCluster) -> dlock_servers::Backup {
+    cluster.kill(0);
+    let backup = cluster.back_up(0);
+    cluster.restart(0);
+    backup
+}
+
+async fn raise(caller: &Caller, at_least: u64) -> TokenFloor {
+    let floors = caller.backend.floors.clone().unwrap();
+    let (namespace, floor) = (Namespace::default(), TokenFloor::new(at_least).unwrap());
+    in_the_end(|| floors.raise(&namespace, floor, caller.by())).await.floor
+}
+
+/// Set back, raised, granted in, and set back to a moment after that raise; then to one before it. A
+/// number that is too small is lifted to what this server knows.
+async fn c64_a_second_restore_is_noticed_too_and_a_small_number_is_lifted(version: Version) {
+    let mut cluster = EtcdCluster::start(version, 1);
+    let a = caller(&cluster).await;
+    next(&a).await;
+    let first = backed_up(&mut cluster);
+    for _ in 0..20 {
+        next(&a).await;
+    }
+    set_back(&mut cluster, &first);
+    assert_refuses(&a).await;
+    raise(&a, 1_000_000).await;
+    let mut highest = next(&a).await;
+    let second = backed_up(&mut cluster);
+    for _ in 0..10 {
+        highest = next(&a).await;
+    }
+    for backup in [&second, &first] {
+        set_back(&mut cluster, backup);
+        assert_refuses(&a).await;
+        let floor = raise(&a, 1).await;
+        assert!(floor.get() >= highest.get(), "a number that is too small is lifted");
+        let token = next(&a).await;
+        assert!(token > highest, "INV-04: {token} after {highest}");
+        highest = token;
+    }
+}
+
+/// The natural order: restore, raise through a server that was started for it, and then the old ones,
+/// which had seen more, have their first look.
+async fn c64_a_raise_through_a_new_server_opens_the_old_ones(version: Version) {
+    let mut cluster = EtcdCluster::start(version, 1);
+    let (one, two) = (caller(&cluster).await, caller(&cluster).await);
+    next(&one).await;
+    let backup = backed_up(&mut cluster);
+    let mut highest = next(&one).await;
+    for _ in 0..10 {
+        highest = next(&two).await;
+    }
+    set_back(&mut cluster, &backup);
+    let new = caller(&cluster).await;
+    raise(&new, highest.get() + 1_000).await;
+    for caller in [&new, &one, &two] {
+        let token = next(caller).await;
+        assert!(token > highest, "INV-04");
+        highest = token;
+    }
+}
+
+/// A waiter of the time before is sent to poll, not told again and again of a delete that is no more;
+/// and the next release is told.
+async fn after_a_restore_waiters_neither_spin_nor_sleep(version: Version) {
+    use dlock_ports::WaitEnd;
+
+    let mut cluster = EtcdCluster::start(version, 1);
+    let (a, b) = (caller(&cluster).await, caller(&cluster).await);
+    next(&a).await;
+    let backup = backed_up(&mut cluster);
+    // A delete that the watch of b remembers.
+    let waiter = b.backend.waiter.clone().unwrap();
+    let waiting = |since: dlock_ports::Observed| {
+        let (waiter, by) =
+            (waiter.clone(), dlock_domain::Deadline::at(b.now().after(Duration::from_secs(60))));
+        tokio::spawn(async move { waiter.await_release(&key("k"), &since, by).await })
+    };
+    for _ in 0..3 {
+        let handle = a.take(&key("k"), &private("holder")).await;
+        let since = b.meet(&key("k"), &private("waiter")).await;
+        let told = waiting(since);
+        assert!(a.release(&handle).await);
+        assert_eq!(told.await.unwrap(), WaitEnd::Released);
+    }
+    set_back(&mut cluster, &backup);
+    assert_refuses(&a).await;
+    assert_refuses(&b).await;
+    raise(&a, 1_000_000).await;
+    next(&b).await;
+    let (mut released, mut others) = (0, 0);
+    for _ in 0..20 {
+        let handle = a.take(&key("k"), &private("holder")).await;
+        let since = b.meet(&key("k"), &private("waiter")).await;
+        let told = waiting(since);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let early = told.is_finished();
+        assert!(a.release(&handle).await);
+        let end = tokio::time::timeout(Duration::from_secs(8), told).await;
+        let end = end.expect("woken before it looks for itself").unwrap();
+        assert!(!(early && end == WaitEnd::Released), "told of what did not happen");
+        if end == WaitEnd::Released {
+            released += 1;
+        } else {
+            others += 1;
+        }
+    }
+    assert!(released > others, "{released} told, {others} sent to poll");
 }

@@ -12,6 +12,7 @@ use crate::{caller, in_the_end, on_both, soon};
 on_both! {
     t032_without_a_leader_nothing_is_lost
     c11_a_leader_that_dies_within_half_a_lifetime_loses_nothing
+    a_dead_member_costs_nothing_and_a_paused_one_next_to_nothing
     c05_a_paused_member_keeps_no_waiter_asleep
     c63_an_old_leader_that_wakes_up_extends_nothing
     a_restart_of_everything_keeps_what_was_granted
@@ -63,6 +64,48 @@ async fn c11_a_leader_that_dies_within_half_a_lifetime_loses_nothing(version: Ve
     let renewed =
         in_the_end(|| a.backend.locks.extend(&handle.key, handle.token, soon(&a, 2_000))).await;
     assert_eq!(renewed.expect("held").token, handle.token);
+}
+
+/// One member of three is dead: the first shot of every call succeeds. One stands still: writes that
+/// were sent to it are of unknown outcome, and then it is left alone.
+async fn a_dead_member_costs_nothing_and_a_paused_one_next_to_nothing(version: Version) {
+    let mut cluster = EtcdCluster::start(version, 3);
+    let follower = (cluster.leader() + 1) % 3;
+    let callers = [caller(&cluster).await, caller(&cluster).await, caller(&cluster).await];
+    // Each has spoken to somebody; whoever it is may die now.
+    for (n, a) in callers.iter().enumerate() {
+        let warm = a.take(&key(&format!("warm{n}")), &private("worker")).await;
+        assert!(a.release(&warm).await);
+    }
+    cluster.kill(follower);
+    for (n, a) in callers.iter().enumerate() {
+        let mut failed = 0;
+        for round in 0..10 {
+            let key = key(&format!("dead{n}/{round}"));
+            let shot = a.insert(&key, &private("worker"), dlock_conformance::kit::attempt()).await;
+            failed += u32::from(shot.is_err());
+        }
+        // A connection that breaks under a call leaves that one unknown.
+        assert!(failed <= 1, "{failed} of 10 failed for want of one member");
+    }
+    cluster.restart(follower);
+    cluster.pause(follower);
+    for (n, a) in callers.iter().enumerate() {
+        let mut failed = 0;
+        for round in 0..10 {
+            let key = key(&format!("paused{n}/{round}"));
+            let request = dlock_ports::InsertRequest {
+                key,
+                holder: private("worker"),
+                attempt: dlock_conformance::kit::attempt(),
+                intent: dlock_ports::Intent::Acquire,
+            };
+            let shot = a.backend.locks.try_insert(request, soon(a, 2_000)).await;
+            failed += u32::from(shot.is_err());
+        }
+        assert!(failed <= 2, "{failed} of 10 failed for want of one member");
+    }
+    cluster.resume(follower);
 }
 
 /// C05: the member that a watch hangs on stands still, and the lock is released at another.

@@ -10,7 +10,7 @@ use dlock_conformance::{
 use dlock_domain::Deadline;
 use dlock_etcd::{EtcdConfig, EtcdStore, User};
 use dlock_memory::SeededEntropy;
-use dlock_ports::WaitEnd;
+use dlock_ports::{Attempt, WaitEnd};
 use dlock_servers::{EtcdCluster, Version};
 use etcd_client::Client;
 
@@ -69,6 +69,33 @@ async fn c62_a_hold_outlives_many_tokens_and_a_restart(version: Version) {
     let end = tokio::time::timeout(Duration::from_secs(30), waiting).await;
     let end = end.expect("it is not left asleep").unwrap();
     assert!(matches!(end, WaitEnd::Released | WaitEnd::Fallback), "{end:?}");
+    // The watch has come by a new token, too: the next wait is told by it.
+    let holder = private("next");
+    let take = || b.insert(&handle.key, &holder, dlock_conformance::kit::attempt());
+    let Attempt::Granted(next) = (loop {
+        match take().await {
+            Ok(shot) => break shot,
+            Err(error) => assert!(error.is_transient(), "{error:?}"),
+        }
+    }) else {
+        panic!("the lock is free")
+    };
+    let mut told = false;
+    let mut held = next;
+    for _ in 0..10 {
+        let since = b.meet(&key("k"), &private("waiter")).await;
+        let (waiter, by) = (waiter.clone(), Deadline::at(b.now().after(Duration::from_secs(30))));
+        let waiting =
+            tokio::spawn(async move { waiter.await_release(&key("k"), &since, by).await });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(a.release(&held).await);
+        told = waiting.await.unwrap() == WaitEnd::Released;
+        if told {
+            break;
+        }
+        held = b.take(&key("k"), &private("holder")).await;
+    }
+    assert!(told, "every wait is sent to poll: the watch never came back");
 }
 
 async fn a_user_who_is_not_let_in_is_told_so(version: Version) {

@@ -1,9 +1,16 @@
 //! Requests that time out and are committed long after (trap 12, C67).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use dlock_conformance::kit::{attempt, key, millis, of, private, private_for};
+use dlock_conformance::{
+    SystemClock,
+    kit::{Caller, attempt, key, millis, of, private, private_for},
+    stores::fresh_seed,
+};
 use dlock_domain::{Applied, ErrorKind};
+use dlock_etcd::{EtcdConfig, EtcdStore, Ping};
+use dlock_faults::{Direction, Proxy};
+use dlock_memory::SeededEntropy;
 use dlock_ports::{Holder, InsertRequest, Intent};
 use dlock_servers::{EtcdCluster, Version};
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
@@ -12,6 +19,7 @@ use crate::{caller, in_the_end, on_both, soon};
 
 on_both! {
     c67_a_late_grant_never_stays
+    trap_13_a_late_copy_of_a_granted_attempt_is_granted_nothing
     trap_12_a_naive_request_is_granted_long_after
 }
 
@@ -56,6 +64,61 @@ async fn c67_a_late_grant_never_stays(version: Version) {
         let again = a.insert(&key("k"), &holder, named).await.unwrap_err();
         assert_eq!(again.field(), Some("attempt_id"), "and it can never be granted");
     }
+}
+
+/// A shot's replies are lost at some moment after it has made a lease; the next shot of the attempt is
+/// granted, and released. Both had the same lease, which ends with the lock: whatever comes late of
+/// the first finds none. A lease of its own would go on for an hour, and a late grant with it.
+async fn trap_13_a_late_copy_of_a_granted_attempt_is_granted_nothing(version: Version) {
+    let cluster = EtcdCluster::start(version, 1);
+    let upstream = cluster.endpoint(0).trim_start_matches("http://").parse().unwrap();
+    let proxy = Proxy::start(upstream).unwrap();
+    let mut config = EtcdConfig::at(vec![format!("http://{}", proxy.addr())]);
+    config.ping = Ping { every: Duration::from_secs(1), patience: Duration::from_secs(1) };
+    let entropy = Arc::new(SeededEntropy::new(fresh_seed()));
+    let store = EtcdStore::connect(config, Arc::new(SystemClock::new()), entropy).await.unwrap();
+    let a = Caller::on(store.backend(), Arc::new(SystemClock::new()), Duration::from_secs(10));
+    let mut raw = Client::connect(cluster.endpoints(), None).await.unwrap();
+    let holder = private_for("worker", millis(3_600_000));
+    let mut met = 0;
+    for round in 0..200_u64 {
+        let request = InsertRequest {
+            key: key(&format!("k{round}")),
+            holder: holder.clone(),
+            attempt: attempt(),
+            intent: Intent::Acquire,
+        };
+        let shot = || a.backend.locks.try_insert(request.clone(), soon(&a, 300));
+        let cut = async {
+            tokio::time::sleep(Duration::from_micros(200 * (round % 40))).await;
+            proxy.blackhole(Direction::ToClient);
+        };
+        let (first, ()) = tokio::join!(shot(), cut);
+        // The moment was right if there is a lease and nobody knows what became of the shot.
+        let hit = first.is_err() && !raw.leases().await.unwrap().leases().is_empty();
+        proxy.pass();
+        proxy.reset_all();
+        let again = || a.backend.locks.try_insert(request.clone(), soon(&a, 2_000));
+        let granted = in_the_end(again).await;
+        let dlock_ports::Attempt::Granted(handle) = granted else { panic!("{granted:?}") };
+        let release =
+            || a.backend.locks.delete_if_owner(&handle.key, handle.token, soon(&a, 2_000));
+        in_the_end(release).await;
+        let mut left = usize::MAX;
+        for _ in 0..100 {
+            left = raw.leases().await.unwrap().leases().len();
+            if left == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(left, 0, "a lease is left under which a late copy would be granted");
+        met += u32::from(hit);
+        if met >= 3 {
+            return;
+        }
+    }
+    panic!("the moment was right {met} times in 200");
 }
 
 /// A lock that somebody holds for good.

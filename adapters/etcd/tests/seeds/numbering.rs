@@ -69,6 +69,27 @@ async fn c15_exactly_what_is_gone_is_named() {
     assert_eq!(a.look(&session.id).await, None);
 }
 
+/// More locks than one transaction looks at, each in a namespace of its own, and many in two
+/// namespaces taken in turn: both are kept and looked at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trap_08_looks_fit_into_transactions_however_many_namespaces_there_are() {
+    use dlock_conformance::kit::key_in;
+
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    for spread in [130, 2] {
+        let session = a.open("worker", long()).await;
+        let mut handles = Vec::new();
+        for n in 0..130 {
+            let key = key_in(&format!("ns{}", n % spread), &format!("k{spread}-{n}"));
+            handles.push(a.take(&key, &of(&session)).await);
+        }
+        let all: Vec<_> = handles.iter().collect();
+        assert_eq!(a.keep(&session.id, &all).await.unwrap().lost, []);
+        assert_eq!(a.look(&session.id).await.unwrap().1.len(), 130);
+    }
+}
+
 /// A record that nobody can read is an incident that names its key, wherever it is met; the rest of
 /// the store goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -103,7 +103,7 @@ fn install_tls() {
 }
 
 #[async_trait]
-impl<H: Harness> ServiceHarness for OverHttp<H> {
+impl<H: ServiceHarness> ServiceHarness for OverHttp<H> {
     async fn serve(&self, backend: Backend, config: ServiceConfig) -> Served {
         let service = Service::new(backend, self.clock(), self.entropy(), config);
         let (url, server) = self.listen(&service).await;
@@ -131,7 +131,7 @@ impl<H: Harness> ServiceHarness for OverHttp<H> {
     fn spent_budget(&self) -> Duration {
         // The client cuts waits into polls of 30 s, and what a case lets run out must do so within
         // one of them: the service decides about the whole of a call and knows nothing of the next.
-        Duration::from_secs(20)
+        self.store.spent_budget().min(Duration::from_secs(20))
     }
 }
 
