@@ -40,6 +40,12 @@ pub(crate) async fn connect(
     };
     let authority =
         place.ca_file.as_deref().map(|file| bytes(file, "etcd.tls.ca_file")).transpose()?;
+    let secure = place.endpoints.iter().find(|endpoint| endpoint.starts_with("https://"));
+    if let (Some(endpoint), None) = (secure, &authority) {
+        return Err(format!(
+            "etcd.tls.ca_file: must be set for {endpoint}: nobody is trusted else"
+        ));
+    }
     let server_name = place.server_name.clone();
     if authority.is_some() || identity.is_some() || server_name.is_some() {
         config.tls = Some(Tls { authority, identity, server_name });
