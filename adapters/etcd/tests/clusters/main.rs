@@ -8,6 +8,7 @@
 )]
 
 mod crowds;
+mod deposed;
 mod going_back;
 mod leaders;
 mod quota;
@@ -51,6 +52,14 @@ async fn store(cluster: &EtcdCluster) -> EtcdStore {
 async fn caller(cluster: &EtcdCluster) -> Caller {
     let backend = store(cluster).await.backend();
     Caller::on(backend, Arc::new(SystemClock::new()), Duration::from_secs(10))
+}
+
+/// The same of a server that is told of these members alone.
+async fn caller_at(endpoints: Vec<String>) -> Caller {
+    let entropy = Arc::new(SeededEntropy::new(fresh_seed()));
+    let config = EtcdConfig::at(endpoints);
+    let store = EtcdStore::connect(config, Arc::new(SystemClock::new()), entropy).await.unwrap();
+    Caller::on(store.backend(), Arc::new(SystemClock::new()), Duration::from_secs(10))
 }
 
 /// A deadline that is near.
