@@ -1,6 +1,6 @@
 //! `dlock run` on dlock's side: acquire, start, watch, release.
 
-use std::{ffi::OsStr, fmt, sync::Arc, time::Duration};
+use std::{ffi::OsStr, fmt, pin::pin, sync::Arc, time::Duration};
 
 use dlock_domain::{LockHandle, Session};
 use dlock_ports::{Clock, Entropy, LockService};
@@ -12,6 +12,7 @@ use super::{
     guard::Guard,
     message::{Order, Report},
     people::say,
+    raw::hear_of_children,
     release::{Ending, release},
     rescue,
     schedule::Lease,
@@ -22,6 +23,9 @@ use crate::keeper::{Keeper, KeeperState};
 
 /// How long the supervisor's last reports may take to arrive.
 const NEWS: Duration = Duration::from_millis(20);
+/// How long the lock is tried to be given back, if its lease lasts that long: whoever waits for the
+/// command is not kept waiting for a store.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a supervisor that has nothing left to do may take to end; and the release of a lock
 /// that is lost already, which can change nothing any more but free it sooner.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -72,6 +76,7 @@ pub async fn execute(
     };
     let held = vec![(handle.key.clone(), handle.token)];
     let keeper = Keeper::start(service.clone(), session, held, clock.clone(), entropy.clone());
+    hear_of_children();
     rescue::prepare();
     let outcome = match Guard::start(&request.command, request.environment(handle.token)) {
         Ok(guard) => {
@@ -97,19 +102,32 @@ pub async fn execute(
         }
     };
     let until = keeper.deadline(&handle.key).unwrap_or(handle.client_deadline);
+    let until = until.min(clock.now().after(PATIENCE));
     // First nothing renews any more, then the lock is given back (trap 37).
     keeper.stop().await;
     let farewell = clock.now().after(FAREWELL);
+    let mut releasing = pin!(release(&*service, &*clock, &*entropy, &handle, until));
     let ending = tokio::select! {
         // The release first: it has begun before any signal is looked at, also one that came while
         // the command ended.
         biased;
-        ending = release(&*service, &*clock, &*entropy, &handle, until) => ending,
-        // Whoever signals now does not want to wait for a store that does not answer. What was
-        // handed to the service is seen to its end.
-        _ = signals.next() => Ending::Unanswered,
+        ending = &mut releasing => Some(ending),
+        // Whoever signals now does not want to wait for a store that does not answer.
+        _ = signals.next() => None,
         // Nor does anybody want to wait for one that was lost because the store does not answer.
-        () = clock.sleep_until(farewell), if outcome.lost => Ending::Unanswered,
+        () = clock.sleep_until(farewell), if outcome.lost => Some(Ending::Unanswered),
+    };
+    let ending = match ending {
+        Some(ending) => ending,
+        // But for one that does there is time. What was handed to the service is seen to its end.
+        None => {
+            let farewell = clock.now().after(FAREWELL);
+            tokio::select! {
+                biased;
+                ending = releasing => ending,
+                () = clock.sleep_until(farewell) => Ending::Unanswered,
+            }
+        }
     };
     conclude(outcome, ending)
 }

@@ -87,8 +87,12 @@ impl Guard {
         while !self.unsent.is_empty() {
             match self.channel.try_write(&self.unsent) {
                 Ok(written) => drop(self.unsent.drain(..written)),
-                // Not now, or never: then reading says so.
-                Err(_) => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Not now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Never: nobody is there any more to be told, which reading says. What stayed here
+                // would make `report` wait for a socket that always can be written to, and never is.
+                Err(_) => self.unsent.clear(),
             }
         }
     }
@@ -134,4 +138,35 @@ impl Guard {
 fn own_binary() -> io::Result<std::path::PathBuf> {
     let running = Path::new("/proc/self/exe");
     if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use rustix::process::Signal;
+
+    use super::*;
+
+    /// The supervisor said its last word and went, and is told something: the word is still heard, and
+    /// nothing spins.
+    #[tokio::test]
+    async fn what_comes_too_late_to_be_told_keeps_nobody_from_hearing() {
+        let (ours, mut theirs) = StdStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut guard = Guard {
+            process: tokio::process::Command::new("true").spawn().unwrap(),
+            channel: UnixStream::from_std(ours).unwrap(),
+            lines: Lines::default(),
+            reports: VecDeque::new(),
+            unsent: Vec::new(),
+        };
+        theirs.write_all(b"gone\n").unwrap();
+        drop(theirs);
+        guard.order(Order::Signal(Signal::TERM));
+        guard.order(Order::Kill);
+        assert_eq!(guard.report().await, Some(Report::Gone));
+        assert_eq!(guard.report().await, None);
+        guard.ended().await;
+    }
 }

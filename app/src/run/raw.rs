@@ -59,6 +59,14 @@ pub(super) fn pass_down(command: &mut Command, descriptor: &impl AsRawFd) {
     unsafe { command.pre_exec(unmark) };
 }
 
+/// Lets this process and what it starts hear of the ends of their children, whatever was inherited:
+/// where they are ignored the system buries children itself, nobody learns how they ended, and their
+/// numbers are free for others at once.
+pub(super) fn hear_of_children() {
+    // SAFETY: the default is no code of ours.
+    unsafe { signal(Signal::CHILD.as_raw(), DEFAULT) };
+}
+
 /// Signals that this process ignores, and what they did before.
 #[derive(Clone, Copy)]
 pub(super) struct Deaf([(Signal, usize); DEAF_TO.len()]);

@@ -18,7 +18,7 @@ pub(super) enum Ending {
     Unanswered,
 }
 
-/// Releases, and tries again until `until` when that may help.
+/// Releases, and tries again when that may help; answers by `until` at the latest.
 ///
 /// `released: false` counts as loss only if no earlier try had an unknown outcome: it may be the
 /// repeat of a release that did happen.
@@ -33,7 +33,12 @@ pub(super) async fn release(
     let mut unknown = false;
     let mut tries = 0;
     loop {
-        let outcome = service.release(&handle.key, handle.token, &handle.session).await;
+        let outcome = tokio::select! {
+            biased;
+            outcome = service.release(&handle.key, handle.token, &handle.session) => outcome,
+            // The lease ends, or nobody waits any longer: what was handed over is on its own now.
+            () = clock.sleep_until(until) => return Ending::Unanswered,
+        };
         match judge(outcome, &mut unknown) {
             Some(ending) => return ending,
             None => {

@@ -242,6 +242,50 @@ fn c51_signals_are_passed_on_and_the_lock_is_free_afterwards() {
     assert_eq!(place.try_it(), Some(0));
 }
 
+/// As a service manager stops a service: everybody in it at once.
+#[test]
+fn c51_a_signal_to_command_and_dlock_at_once_ends_both() {
+    let place = Place::new();
+    for round in 0..40 {
+        let mut started = place.start(&[], "echo $$; exec sleep 1000");
+        signal(started.line.parse().unwrap(), Signal::TERM);
+        if round % 2 == 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        signal(started.pid(), Signal::TERM);
+        started.all_gone();
+        eventually("dlock ends", || !runs(started.pid()));
+        let (status, said) = started.end();
+        assert_eq!(status.code(), Some(143), "{said}");
+        assert!(!said.contains("could not be given back"), "{said}");
+    }
+    assert_eq!(place.try_it(), Some(0));
+}
+
+#[test]
+fn c51_a_stopped_command_is_ended_too() {
+    let place = Place::new();
+    let mut started = place.start(&[], "echo ready; kill -STOP $$; exit 3");
+    let dlock = started.pid();
+    signal(dlock, Signal::TERM);
+    eventually("dlock ends", || !runs(dlock));
+    assert_eq!(started.end().0.code(), Some(143));
+    assert_eq!(place.try_it(), Some(0));
+}
+
+/// Whoever starts dlock may ignore the ends of its children: what is ignored is inherited.
+#[test]
+fn c53_also_where_the_ends_of_children_were_ignored() {
+    let place = Place::new();
+    let mut run = Command::new("env");
+    run.args(["--ignore-signal=CHLD"]).arg(dlock()).args(["run", "job", "--data-dir"]);
+    run.arg(place.path().join("data")).args(["--", "sh", "-c", "sh -c 'exit 1'; exit 7"]);
+    let mut child = unconfigured(&mut run).stdin(Stdio::null()).spawn().unwrap();
+    eventually("dlock ends", || !runs(child.id()));
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    assert_eq!(place.try_it(), Some(0));
+}
+
 #[test]
 fn c51_signals_end_the_wait_at_once_with_nothing_held() {
     let place = Place::new();

@@ -49,6 +49,16 @@ fn a_lost_lock_that_nobody_takes_back_does_not_keep_dlock() {
 }
 
 #[test]
+fn a_release_that_nobody_answers_keeps_dlock_no_longer_than_the_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    // The command is done at once, and its exit code stands; the release would hang for ever.
+    let output = run(1_500, &[("SCRIPT_RELEASE", "hang")], "exit 7", folder.path());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("could not be given back"), "{said}");
+}
+
+#[test]
 fn a_polite_command_is_asked_first() {
     let folder = tempfile::tempdir().unwrap();
     let polite = "trap 'echo cleaned; kill $!; exit 0' TERM; sleep 1000 & wait";

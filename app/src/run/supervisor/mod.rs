@@ -34,7 +34,7 @@ use super::{
     exit,
     message::{Order, Report},
     people::say,
-    raw::Deaf,
+    raw::{Deaf, hear_of_children},
     schedule::{Action, Schedule},
     streams,
 };
@@ -64,6 +64,7 @@ pub fn main(control_fd: i32, command: &[OsString]) -> u8 {
     // For whoever looks at a list of processes; without the name it works as well.
     let _ = set_name(c"lock-guard");
     let deaf = Deaf::become_deaf();
+    hear_of_children();
     // Orphans of the command become ours instead of disappearing from sight.
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         say(format_args!("processes that the command leaves behind may escape: {error}"));
@@ -177,7 +178,13 @@ impl Supervisor {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Lease(lease) => self.schedule.renew(lease),
-            Order::Signal(signal) => self.group.signal(signal),
+            Order::Signal(signal) => {
+                self.group.signal(signal);
+                // What is stopped would not hear it, and whoever stops a service expects it to end.
+                if matches!(signal, Signal::TERM | Signal::HUP) {
+                    self.group.signal(Signal::CONT);
+                }
+            }
             Order::Kill => self.schedule.condemn(),
         }
     }
