@@ -41,7 +41,8 @@ impl From<Fail> for LockError {
     }
 }
 
-/// Whether a call could have changed anything.
+/// Whether a call whose outcome nobody knows may have done what matters. A keep-alive counts among the
+/// reads: it may be made again anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Reads,

@@ -55,7 +55,6 @@ use grant::PrivateAttempts;
 use history::History;
 use keys::Keys;
 use numbering::{Meta, Numberings};
-use state_file::Memory;
 use watch::Hub;
 use wire::Wire;
 
@@ -78,7 +77,7 @@ pub enum ConnectError {
         source: etcd_client::Error,
     },
     /// The file with the highest revision cannot be read or written.
-    #[error("the file with the highest revision: {0}")]
+    #[error("lock.state_file: {0}")]
     StateFile(#[source] std::io::Error),
 }
 
@@ -90,6 +89,8 @@ pub(crate) struct Inner {
     privates: PrivateAttempts,
     marks: Marks,
     hub: Arc<Hub>,
+    /// Holds the state file against other servers.
+    _own_file: Option<std::fs::File>,
 }
 
 impl EtcdStore {
@@ -106,14 +107,11 @@ impl EtcdStore {
         entropy: Arc<dyn Entropy>,
     ) -> std::result::Result<Self, ConnectError> {
         let remembered = match &config.state_file {
-            Some(path) => {
-                let remembered = state_file::read(path).map_err(ConnectError::StateFile)?;
-                // Found out now and not when it would be needed.
-                state_file::write(path, &remembered).map_err(ConnectError::StateFile)?;
-                remembered
-            }
-            None => Memory::default(),
+            Some(path) => Some(state_file::open(path).map_err(ConnectError::StateFile)?),
+            None => None,
         };
+        let (remembered, own_file) = remembered.unzip();
+        let remembered = remembered.unwrap_or_default();
         let numberings = Numberings::new(remembered.namespaces, remembered.ended.len());
         let numberings = Arc::new(numberings);
         let history = History::new(remembered.highest, remembered.ended);
@@ -135,6 +133,7 @@ impl EtcdStore {
             privates: PrivateAttempts::new(),
             marks: Marks::default(),
             hub,
+            _own_file: own_file,
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -34,6 +34,27 @@ pub(crate) struct Memory {
     pub(crate) namespaces: Vec<Heard>,
 }
 
+/// Takes a file for this server alone and reads it. The answer's second part is to be kept for as long
+/// as the file is.
+///
+/// # Errors
+/// The system's, with the path; `WouldBlock` when another server has it.
+pub(crate) fn open(path: &Path) -> io::Result<(Memory, File)> {
+    let with_path =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let own = File::create(PathBuf::from(beside)).map_err(with_path)?;
+    own.try_lock().map_err(|_| {
+        let what = format!("{}: is another server's", path.display());
+        io::Error::new(io::ErrorKind::WouldBlock, what)
+    })?;
+    let memory = read(path)?;
+    // Whether it can be written is found out now and not when it would be needed.
+    write(path, &memory).map_err(with_path)?;
+    Ok((memory, own))
+}
+
 /// What the file says: `revision N` in its first line; then `ended HIGHEST BEGAN` for each time the
 /// cluster went back, and `namespace NAME OFFSET REQUIRED` for each that was seen. Nothing if there is
 /// no file yet.
@@ -164,5 +185,18 @@ mod tests {
             assert!(error.to_string().contains("revision"), "{text:?}: {error}");
         }
         assert!(write(&folder.path().join("absent/revision"), &Memory::default()).is_err());
+    }
+
+    #[test]
+    fn a_file_is_one_servers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("revision");
+        let (_, own) = open(&path).unwrap();
+        let refused = open(&path).unwrap_err().to_string();
+        assert!(refused.contains("another server's") && refused.contains("revision"), "{refused}");
+        drop(own);
+        assert!(open(&path).is_ok());
+        let absent = open(&folder.path().join("absent/revision")).unwrap_err().to_string();
+        assert!(absent.contains("absent/revision"), "{absent}");
     }
 }

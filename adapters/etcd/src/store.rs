@@ -5,7 +5,7 @@ use dlock_domain::{
     Deadline, FencingToken, LockError, LockHandle, LockInfo, LockKey, LockOutcome, Result,
 };
 use dlock_ports::{Attempt, Consistency, InsertRequest, LockStore, RevokeRequest};
-use etcd_client::{Compare, CompareOp, DeleteOptions, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, Txn, TxnOp};
 
 use crate::{
     Inner,
@@ -161,9 +161,13 @@ impl LockStore for Inner {
     }
 
     /// Leases end by themselves, and what is attached to them goes with them: there is nothing to
-    /// reap, and a reaper beside etcd's own could only be wrong.
+    /// reap, and a reaper beside etcd's own could only be wrong. One linearizable look all the same:
+    /// readiness asks by this call, and an idle server notices by it that the cluster has gone back.
     async fn reap_expired(&self, _limit: u32, by: Deadline) -> Result<u32> {
         self.wire.begin(by)?;
+        let one = GetOptions::new().with_prefix().with_keys_only().with_limit(1);
+        let look = Txn::new().and_then([TxnOp::get(self.keys.all(), Some(one))]);
+        self.wire.txn(look, Effect::Reads, by).await?;
         Ok(0)
     }
 

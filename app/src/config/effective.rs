@@ -45,7 +45,7 @@ pub struct Effective {
     pub namespace: Namespace,
     /// `lock.default.ttl`.
     pub default_ttl: Ttl,
-    /// The rest of `lock.*`, as the service takes it.
+    /// What of `lock.*` the service takes.
     pub service: ServiceConfig,
     /// `lock.max_locks`.
     pub max_locks: u64,
@@ -55,7 +55,7 @@ pub struct Effective {
     pub purge_after: Duration,
     /// `embedded.path`.
     pub embedded_path: Option<PathBuf>,
-    /// `etcd.*`.
+    /// `etcd.*` and `lock.state_file`.
     pub etcd: EtcdPlace,
     /// `http.listen`.
     pub listen: SocketAddr,
@@ -79,16 +79,17 @@ impl Effective {
     /// The key that could not be typed.
     pub fn of(settings: &Settings) -> Result<Self, ConfigError> {
         let reader = Reader(settings);
+        let backend = match reader.text("lock.backend")? {
+            "memory" => BackendName::Memory,
+            "etcd" => BackendName::Etcd,
+            _ => BackendName::Embedded,
+        };
         Ok(Self {
             servers: settings
                 .value("server")
                 .map(|all| all.split(',').map(str::to_owned).collect())
                 .unwrap_or_default(),
-            backend: match reader.text("lock.backend")? {
-                "memory" => BackendName::Memory,
-                "etcd" => BackendName::Etcd,
-                _ => BackendName::Embedded,
-            },
+            backend,
             namespace: reader.typed("lock.namespace", |text| {
                 Namespace::new(text).map_err(|error| error.detail().to_owned())
             })?,
@@ -109,7 +110,7 @@ impl Effective {
             max_sessions: reader.typed("lock.max_sessions", kind::count)?,
             purge_after: reader.typed("lock.reap.purge_after", kind::span)?,
             embedded_path: settings.value("embedded.path").map(PathBuf::from),
-            etcd: etcd_place(settings),
+            etcd: etcd_place(settings, backend == BackendName::Etcd)?,
             listen: reader.typed("http.listen", |text| {
                 text.parse().map_err(|_| "is not an address".to_owned())
             })?,
@@ -146,11 +147,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is said of etcd; nothing in a build without it.
-fn etcd_place(settings: &Settings) -> EtcdPlace {
+/// What is said of etcd; nothing in a build without it. Where locks are kept there, what belongs
+/// together must be said together.
+fn etcd_place(settings: &Settings, in_use: bool) -> Result<EtcdPlace, ConfigError> {
     let text = |name: &str| settings.value(name).map(str::to_owned);
     let path = |name: &str| settings.value(name).map(PathBuf::from);
-    EtcdPlace {
+    let place = EtcdPlace {
         endpoints: settings
             .value("etcd.endpoints")
             .map(|all| all.split(',').map(str::to_owned).collect())
@@ -163,7 +165,26 @@ fn etcd_place(settings: &Settings) -> EtcdPlace {
         key_file: path("etcd.tls.key_file"),
         server_name: text("etcd.tls.server_name"),
         state_file: path("lock.state_file"),
+    };
+    let pairs = [
+        ("etcd.username", "etcd.password_file"),
+        ("etcd.password_file", "etcd.username"),
+        ("etcd.tls.cert_file", "etcd.tls.key_file"),
+        ("etcd.tls.key_file", "etcd.tls.cert_file"),
+    ];
+    let wrong = |place: &str, problem: String| {
+        if in_use { Err(ConfigError { place: place.to_owned(), problem }) } else { Ok(()) }
+    };
+    for (given, other) in pairs {
+        if settings.value(given).is_some() && settings.value(other).is_none() {
+            wrong(other, format!("must be set where {given} is"))?;
+        }
     }
+    let secure = place.endpoints.iter().find(|endpoint| endpoint.starts_with("https://"));
+    if let (Some(endpoint), None) = (secure, &place.ca_file) {
+        wrong("etcd.tls.ca_file", format!("must be set for {endpoint}: nobody is trusted else"))?;
+    }
+    Ok(place)
 }
 
 fn size(text: &str) -> Result<usize, String> {

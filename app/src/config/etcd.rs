@@ -50,8 +50,8 @@ pub static KEYS: &[Key] = &[
         Kind::Path,
         None,
         None,
-        "a file that keeps the highest revision of etcd over a restart, to notice one that was set \
-         back meanwhile",
+        "a file of this server's own that keeps the highest revision of etcd over a restart, to \
+         notice one that was set back meanwhile",
     ),
 ];
 

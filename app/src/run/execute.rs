@@ -119,7 +119,7 @@ pub async fn execute(
     };
     let ending = match ending {
         Some(ending) => ending,
-        // But for one that does there is time. What was handed to the service is seen to its end.
+        // One that does answer has a second more.
         None => {
             let farewell = clock.now().after(FAREWELL);
             tokio::select! {

@@ -470,8 +470,16 @@ fn c55_bytes_pass_untouched_and_ends_of_streams_are_seen() {
 
 /// Runs shell lines in a session with a terminal of its own; what is typed goes through the pipe.
 fn on_a_terminal(place: &Place, lines: &str) -> Child {
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", lines, "/dev/null"]);
+    let mut script = Command::new("env");
+    script.args([
+        "--default-signal=TERM,INT,HUP,QUIT",
+        "script",
+        "--quiet",
+        "--return",
+        "--command",
+        lines,
+        "/dev/null",
+    ]);
     script.env("DLOCK", dlock()).env("SHELL", "/bin/sh").current_dir(place.path());
     script.env("DLOCK_EMBEDDED_PATH", place.path().join("data")).env_remove("DLOCK_SERVER");
     script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()

@@ -20,11 +20,15 @@ struct Terminal {
 impl Terminal {
     /// Runs shell lines on a terminal this wide; `$DLOCK` is the program, with the world's locks.
     fn start(world: &World, columns: u16, lines: &str) -> Self {
-        let mut script = Command::new("script");
+        // Signals are as a terminal's shell leaves them, whatever the test itself was started from.
+        let mut script = Command::new("env");
+        script.args(["--default-signal=TERM,INT,HUP,QUIT", "script"]);
         let lines = format!("stty rows 24 cols {columns} -echoctl; {lines}");
         script.args(["--quiet", "--return", "--command", &lines, "/dev/null"]);
         unconfigured(&mut script).env("DLOCK", dlock()).env("SHELL", "/bin/sh");
         script.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("CLICOLOR");
+        // Or all terminals are taken for colourful.
+        script.env_remove("CI");
         match &world.server {
             Some(server) => script.env("DLOCK_SERVER", format!("http://{}", server.address())),
             None => script.env("DLOCK_EMBEDDED_PATH", world.data()),
