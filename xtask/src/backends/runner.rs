@@ -1,8 +1,9 @@
 //! What cargo starts test programs through: `cargo xtask run-test PROGRAM ARGS`.
 //!
-//! Nearly all are started as they are. The suites on etcd wait for leases most of their time, so
-//! they get more threads than there are processors. Those that call the store directly run once for
-//! each version of etcd; what they have to do with HTTP is the same on every version.
+//! Nearly all are started as they are. What runs on etcd waits for leases and leaders most of its time,
+//! so it gets more threads than there are processors. What calls the store directly runs once for each
+//! version of etcd; what it has to do with HTTP is the same on every version, and what starts clusters
+//! of its own sees to the versions itself.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
@@ -20,14 +21,34 @@ pub const VERB: &str = "run-test";
 /// Further clusters that the suites are to be run on, as `version=endpoints`, with blanks between.
 pub const AGAIN: &str = "XTASK_ETCD_AGAIN";
 
-/// How many tests of a suite that waits are run at once.
-const THREADS: &str = "12";
+/// A test program that runs on etcd.
+#[derive(Debug)]
+struct Suite {
+    package: &'static str,
+    program: &'static str,
+    /// How many of its tests run at once.
+    threads: &'static str,
+    /// Whether it runs once for each version.
+    again: bool,
+}
 
-/// What the names of suites over HTTP begin with.
-const OVER_HTTP: &str = "http_";
+const SUITES: &[Suite] = &[
+    suite("dlock-conformance", "etcd", "12", true),
+    suite("dlock-conformance", "service_etcd", "12", true),
+    suite("dlock-conformance", "http_etcd", "12", false),
+    suite("dlock-etcd", "seeds", "6", true),
+    suite("dlock-etcd", "clusters", "5", false),
+    suite("dlock-model", "etcd", "12", true),
+];
 
-/// The package that the suites are in.
-const SUITES: &str = "dlock-conformance";
+const fn suite(
+    package: &'static str,
+    program: &'static str,
+    threads: &'static str,
+    again: bool,
+) -> Suite {
+    Suite { package, program, threads, again }
+}
 
 /// Runs a test program; whether it succeeded every time.
 ///
@@ -38,31 +59,26 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let mut command = Command::new(program);
     command.args(args);
-    if !(package == SUITES && is_etcd_suite(Path::new(program))) {
+    let Some(suite) = suite_of(&package, Path::new(program)) else {
         // Comes back only if it cannot be started.
         return Err(command.exec()).with_context(|| format!("cannot start {program}"));
-    }
+    };
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        command.env("RUST_TEST_THREADS", THREADS);
+        command.env("RUST_TEST_THREADS", suite.threads);
     }
     let mut all = cargo::succeeds(&mut command)?;
     let again = std::env::var(AGAIN).unwrap_or_default();
-    for (version, endpoints) in further(&again).filter(|_| runs_again(Path::new(program))) {
+    for (version, endpoints) in further(&again).filter(|_| suite.again) {
         say::line(format_args!("     Again on etcd {version}"));
         all &= cargo::succeeds(command.env(ENDPOINTS, endpoints))?;
     }
     Ok(all)
 }
 
-/// Whether a test program is a suite on etcd: its name ends so.
-fn is_etcd_suite(program: &Path) -> bool {
+/// The suite that a package's test program is, if it is one.
+fn suite_of(package: &str, program: &Path) -> Option<&'static Suite> {
     let name = name_of(program);
-    name == "etcd" || name.ends_with("_etcd")
-}
-
-/// Whether an etcd suite runs once for each version.
-fn runs_again(program: &Path) -> bool {
-    !name_of(program).starts_with(OVER_HTTP)
+    SUITES.iter().find(|suite| suite.package == package && suite.program == name)
 }
 
 /// The name of a test program, without cargo's number.
@@ -80,19 +96,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_on_etcd_are_known_by_their_names() {
-        for name in ["etcd-0a1b", "service_etcd-0a1b", "http_etcd-0a1b"] {
-            assert!(is_etcd_suite(&Path::new("target/debug/deps").join(name)), "{name}");
+    fn suites_on_etcd_are_known_by_package_and_name() {
+        let again = |package: &str, program: &str| {
+            suite_of(package, &Path::new("target/debug/deps").join(program)).map(|s| s.again)
+        };
+        assert_eq!(again("dlock-conformance", "etcd-0a1b"), Some(true));
+        assert_eq!(again("dlock-conformance", "http_etcd-0a1b"), Some(false));
+        assert_eq!(again("dlock-model", "etcd-0a1b"), Some(true));
+        assert_eq!(again("dlock-etcd", "seeds-0a1b"), Some(true));
+        for other in ["embedded-0a1b", "etcd_like-0a1b", "fetcd-0a1b"] {
+            assert_eq!(again("dlock-conformance", other), None, "{other}");
         }
-        for name in ["embedded-0a1b", "etcd_like-0a1b", "fetcd-0a1b", "dlock_etcd2-0a1b"] {
-            assert!(!is_etcd_suite(Path::new(name)), "{name}");
-        }
-    }
-
-    #[test]
-    fn suites_over_http_run_once() {
-        assert!(runs_again(Path::new("a/etcd-0a1b")) && runs_again(Path::new("service_etcd-0a1b")));
-        assert!(!runs_again(Path::new("a/http_etcd-0a1b")));
+        assert_eq!(again("dlock-e2e", "etcd-0a1b"), None);
     }
 
     #[test]
