@@ -66,15 +66,7 @@ impl Inner {
                     continue;
                 };
                 let record = GrantRecord::decode(&kv.key, &kv.value)?;
-                infos.push(LockInfo {
-                    owner: record.owner,
-                    session: Some(record.session),
-                    token: meta.token(kv.mod_revision)?,
-                    acquired_at: record.acquired_at,
-                    server_expiry: self.shown_expiry(rest.left()),
-                    waiter_count: self.hub.count(&kv.key),
-                    key,
-                });
+                infos.push(self.seen(key, kv, record, meta, &rest)?);
             }
         }
         Ok(infos)

@@ -120,7 +120,7 @@ impl Inner {
         match self.wire.txn(txn, Effect::Writes, by).await {
             Ok(reply) if reply.held => {
                 let deadline = session.client_deadline;
-                self.granted(&shooter, meta, &reply, 1, deadline, by).await.map(Some)
+                self.granted(&shooter, meta, &reply, deadline, by).await.map(Some)
             }
             Ok(reply) => self.decide(&shooter, meta, &reply, by).await,
             // The whole transaction fails with its lease, and does nothing.
@@ -174,7 +174,7 @@ impl Inner {
                 // Who set the lease counts from before that (INV-03).
                 let deadline = set
                     .map_or(Moment::from_nanos(0), |sent| sent.holder_deadline(asked, shooter.ttl));
-                let granted = self.granted(&shooter, meta, &reply, 2, deadline, by).await?;
+                let granted = self.granted(&shooter, meta, &reply, deadline, by).await?;
                 self.privates.granted(request.attempt);
                 match set {
                     Some(_) => Ok(Some(granted)),
@@ -220,13 +220,15 @@ impl Inner {
         compares.extend(more);
         let record = self.record_of(shooter);
         let under = || Some(PutOptions::new().with_lease(self.keys.lease(shooter.session)));
-        let mut puts = vec![TxnOp::put(self.keys.lock(key), record.encode(), under())];
+        let mut ops = vec![
+            TxnOp::get(self.keys.floor(key), None),
+            TxnOp::put(self.keys.lock(key), record.encode(), under()),
+        ];
         if let Some(session) = session {
             let key = self.keys.private(shooter.session);
-            puts.push(TxnOp::put(key, session.encode(), under()));
+            ops.push(TxnOp::put(key, session.encode(), under()));
         }
-        puts.push(TxnOp::get(self.keys.floor(key), None));
-        Txn::new().when(compares).and_then(puts).or_else(self.met_gets(shooter))
+        Txn::new().when(compares).and_then(ops).or_else(self.met_gets(shooter))
     }
 
     fn record_of(&self, shooter: &Shooter<'_>) -> GrantRecord {
@@ -395,13 +397,12 @@ impl Inner {
         shooter: &Shooter<'_>,
         meta: Meta,
         reply: &Reply,
-        floor_at: usize,
         deadline: Moment,
         by: Deadline,
     ) -> Result<Attempt> {
         let key = &shooter.request.key;
         let number = meta.number(reply.revision);
-        let floor = reply.one(floor_at).map_or(0, |floor| meta.number(floor.mod_revision));
+        let floor = reply.one(0).map_or(0, |floor| meta.number(floor.mod_revision));
         let floor = floor.max(meta.namespace_floor());
         // The answer itself may be the first to show that the cluster went back.
         let checked = self.still_ahead(key.namespace(), meta).and_then(|()| {

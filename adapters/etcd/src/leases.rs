@@ -94,6 +94,14 @@ pub(crate) fn lifetime(seconds: i64) -> Option<Ttl> {
     Ttl::from_millis(millis).ok()
 }
 
+/// The key is there, and whoever was asked knows no lease of it: that is no loss.
+pub(crate) fn is_missing(whose: &str) -> LockError {
+    LockError::contention(format!(
+        "etcd knows the {whose} and not its lease, which is about to end or was answered for by a \
+         member that lags behind"
+    ))
+}
+
 fn terms_differ() -> LockError {
     LockError::new(
         dlock_domain::ErrorKind::NotLeader,

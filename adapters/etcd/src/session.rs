@@ -240,10 +240,7 @@ impl Inner {
     async fn is_gone<T>(&self, id: SessionId, by: Deadline) -> Result<Option<T>> {
         match session_in(&self.session_reply(id, by).await?)? {
             None => Ok(None),
-            Some(_) => Err(LockError::contention(
-                "etcd knows the session and not its lease, which is about to end or was answered \
-                 for by a member that lags behind",
-            )),
+            Some(_) => Err(leases::is_missing("session")),
         }
     }
 

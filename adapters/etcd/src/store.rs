@@ -11,8 +11,9 @@ use crate::{
     Inner,
     codec::{FloorRecord, GrantRecord},
     error::Effect,
+    leases,
     numbering::Meta,
-    wire::{Kv, Reply},
+    wire::{Kv, Reply, Rest},
 };
 
 /// How often a call is repeated that used a numbering which has changed since.
@@ -48,10 +49,7 @@ impl LockStore for Inner {
                 let reply = self.wire.txn(look, Effect::Reads, by).await?;
                 return match self.matched(key, &reply, meta)? {
                     Matched::No => Ok(None),
-                    Matched::Yes(_) | Matched::Renumbered => Err(LockError::contention(
-                        "etcd knows the grant and not its lease, which is about to end or was \
-                         answered for by a member that lags behind",
-                    )),
+                    Matched::Yes(_) | Matched::Renumbered => Err(leases::is_missing("grant")),
                 };
             };
             return match self.matched(key, &reply, meta)? {
@@ -271,17 +269,30 @@ impl Inner {
         meta: Meta,
         by: Deadline,
     ) -> Result<Option<LockInfo>> {
+        // An unreadable record is an incident, whatever became of its lease.
         let record = GrantRecord::decode(&kv.key, &kv.value)?;
-        let Some(rest) = self.wire.rest(kv.lease, false, by).await? else { return Ok(None) };
-        Ok(Some(LockInfo {
-            key: key.clone(),
+        let rest = self.wire.rest(kv.lease, false, by).await?;
+        rest.map(|rest| self.seen(key.clone(), kv, record, meta, &rest)).transpose()
+    }
+
+    /// A grant as others see it, with what is left of its lease.
+    pub(crate) fn seen(
+        &self,
+        key: LockKey,
+        kv: &Kv,
+        record: GrantRecord,
+        meta: Meta,
+        rest: &Rest,
+    ) -> Result<LockInfo> {
+        Ok(LockInfo {
+            key,
             owner: record.owner,
             session: Some(record.session),
             token: meta.token(kv.mod_revision)?,
             acquired_at: record.acquired_at,
             server_expiry: self.shown_expiry(rest.left()),
-            waiter_count: self.hub.count(&self.keys.lock(key)),
-        }))
+            waiter_count: self.hub.count(&kv.key),
+        })
     }
 }
 

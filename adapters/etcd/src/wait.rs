@@ -44,7 +44,8 @@ impl ReleaseWaiter for Inner {
             let mut news = std::pin::pin!(waiting.news());
             news.as_mut().enable();
             let now = clock.now();
-            match waiting.verdict(revision) {
+            let verdict = waiting.verdict(revision);
+            match verdict {
                 Verdict::Deleted => return WaitEnd::Released,
                 Verdict::NothingSince => give_up_at = now.after(PATIENCE),
                 // Trap 19: the watch is up and began later, so one look fills the gap.
@@ -71,10 +72,9 @@ impl ReleaseWaiter for Inner {
             if by.is_past(now) {
                 return WaitEnd::Deadline;
             }
-            let until = by.moment().min(look_at).min(match waiting.verdict(revision) {
-                Verdict::NoWatch => give_up_at,
-                _ => look_at,
-            });
+            // A watch that comes or goes from here on is news.
+            let idle = if verdict == Verdict::NoWatch { give_up_at } else { look_at };
+            let until = by.moment().min(look_at).min(idle);
             // Each arm only says when to judge again, so dropping the other loses nothing.
             tokio::select! {
                 () = &mut news => {}

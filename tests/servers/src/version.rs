@@ -2,7 +2,8 @@
 
 use std::{fmt, path::PathBuf, process::Command};
 
-/// A version of etcd that dlock is tested on.
+/// A version of etcd that dlock is tested on. `xtask/src/backends/choice.rs`, which depends on no member
+/// of the workspace, has its twin: variables and numbers must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// 3.4, as in Debian 12.

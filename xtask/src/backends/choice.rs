@@ -8,7 +8,8 @@ use super::images;
 /// Where the suites find an etcd, if somebody gives them one.
 pub const ENDPOINTS: &str = "TEST_DLOCK_ETCD_ENDPOINTS";
 
-/// A version of etcd that is tested on.
+/// A version of etcd that is tested on. `tests/servers/src/version.rs` has its twin: variables and
+/// numbers must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// 3.4, as in Debian 12.
