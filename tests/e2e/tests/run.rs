@@ -231,9 +231,10 @@ fn c51_signals_are_passed_on_and_the_lock_is_free_afterwards() {
         assert_eq!(code, Some(128 + number.as_raw()), "{number:?}");
         assert_eq!(place.try_it(), Some(0), "{number:?} left the lock held");
     }
-    // The command decides what becomes of it, and when.
-    let script =
-        "trap 'kill $!; echo caught >> caught; exit 9' TERM; sleep 1000 & echo ready; wait";
+    // The command decides what becomes of it, and when. The child speaks, so that it is itself:
+    // a copy of the shell that is not a `sleep` yet would swallow a signal that comes that early.
+    let script = "trap 'kill $!; echo caught >> caught; exit 9' TERM; \
+                  sh -c 'echo ready; exec sleep 1000' & wait";
     let mut started = place.start(&[], script);
     signal(started.pid(), Signal::TERM);
     started.all_gone();
