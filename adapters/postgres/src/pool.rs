@@ -1,0 +1,235 @@
+//! Making connections, and keeping them: two pools, so that renewing and releasing never wait behind
+//! acquires (trap 28).
+
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+use diesel::{ConnectionError, result::Error as DieselError};
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, PoolError as ManagerError, RecyclingMethod,
+    deadpool::{Object, Pool, PoolError},
+};
+use dlock_domain::{Deadline, LockError};
+use dlock_ports::Clock;
+use futures_util::FutureExt;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tokio_postgres::{Config, NoTls, config::SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{
+    config::{PostgresConfig, Tls},
+    connection::Connection,
+    error::{Effect, Failure},
+};
+
+/// Whose connections a call may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Acquiring, looking, everything.
+    General,
+    /// Renewing, keeping alive, releasing, closing, settling.
+    Keeping,
+}
+
+/// A connection that was lent. Dropping it gives it back; [`Object::take`] does not.
+pub(crate) type Lent = Object<Connection>;
+
+/// The two pools.
+pub(crate) struct Pools {
+    general: Pool<Connection>,
+    keeping: Pool<Connection>,
+}
+
+/// Makes connections.
+pub(crate) struct Connector {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+/// What was said of the database cannot stand.
+#[derive(Debug, thiserror::Error)]
+pub enum BadConfig {
+    /// `postgres.url`.
+    #[error("postgres.url: {0}")]
+    Url(String),
+    /// `postgres.schema`.
+    #[error("postgres.schema: {0}")]
+    Schema(&'static str),
+    /// `postgres.tls.*`.
+    #[error("postgres.tls.{key}: {why}")]
+    Tls {
+        /// The key's last part.
+        key: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Connector {
+    /// # Errors
+    /// What was said cannot stand.
+    pub(crate) fn of(config: &PostgresConfig) -> Result<Self, BadConfig> {
+        let mut to = Config::from_str(&config.url)
+            // The driver's words may repeat what it could not read, a password among it.
+            .map_err(|_| BadConfig::Url("cannot be read: postgres://user@host:5432/database".into()))?;
+        if let Some(password) = &config.password {
+            to.password(password);
+        }
+        if to.get_application_name().is_none() {
+            to.application_name("dlock");
+        }
+        to.connect_timeout(config.connect_timeout);
+        to.keepalives_idle(Duration::from_secs(10));
+        to.tcp_user_timeout(Duration::from_secs(10));
+        let tls = match &config.tls {
+            Some(tls) => {
+                to.ssl_mode(SslMode::Require);
+                Some(MakeRustlsConnect::new(client_config(tls)?))
+            }
+            None if to.get_ssl_mode() == SslMode::Require => {
+                return Err(BadConfig::Tls {
+                    key: "ca_file",
+                    why: "is wanted by sslmode=require: say who signed the server's certificate"
+                        .into(),
+                });
+            }
+            None => {
+                to.ssl_mode(SslMode::Disable);
+                None
+            }
+        };
+        Ok(Self { config: to, tls })
+    }
+
+    /// One connection.
+    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
+        match &self.tls {
+            Some(tls) => {
+                let (client, connection) = self.config.connect(tls.clone()).await?;
+                Ok(Connection::new(client, drive(connection)))
+            }
+            None => {
+                let (client, connection) = self.config.connect(NoTls).await?;
+                Ok(Connection::new(client, drive(connection)))
+            }
+        }
+    }
+}
+
+fn drive<S>(connection: tokio_postgres::Connection<tokio_postgres::Socket, S>) -> tokio::task::JoinHandle<()>
+where
+    S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to PostgreSQL ended");
+        }
+    })
+}
+
+fn client_config(tls: &Tls) -> Result<ClientConfig, BadConfig> {
+    let bad = |key: &'static str, why: String| BadConfig::Tls { key, why };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&tls.authority) {
+        let certificate = certificate.map_err(|error| bad("ca_file", error.to_string()))?;
+        roots.add(certificate).map_err(|error| bad("ca_file", error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(bad("ca_file", "holds no certificate in PEM".into()));
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad("ca_file", error.to_string()))?
+        .with_root_certificates(roots);
+    let Some((chain, key)) = &tls.identity else { return Ok(builder.with_no_client_auth()) };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
+    let chain = chain.map_err(|error| bad("cert_file", error.to_string()))?;
+    let key =
+        PrivateKeyDer::from_pem_slice(key).map_err(|error| bad("key_file", error.to_string()))?;
+    builder.with_client_auth_cert(chain, key).map_err(|error| bad("cert_file", error.to_string()))
+}
+
+/// A failed connection attempt, on its way through diesel's types.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?}")]
+struct NotConnected(Failure);
+
+impl Pools {
+    /// Pools of which no connection is made yet.
+    pub(crate) fn new(connector: Arc<Connector>, config: &PostgresConfig) -> Self {
+        let (general, keeping) = config.lanes();
+        let pool = |size: usize| {
+            let connector = Arc::clone(&connector);
+            let mut manager = ManagerConfig::default();
+            manager.recycling_method = RecyclingMethod::Fast;
+            manager.custom_setup = Box::new(move |_| {
+                let connector = Arc::clone(&connector);
+                async move {
+                    connector.connect().await.map_err(|failure| {
+                        let error = DieselError::QueryBuilderError(Box::new(NotConnected(failure)));
+                        ConnectionError::CouldntSetupConfiguration(error)
+                    })
+                }
+                .boxed()
+            });
+            let manager = AsyncDieselConnectionManager::new_with_config(String::new(), manager);
+            // Only a pool with time-outs of its own can fail to be built.
+            Pool::builder(manager).max_size(size).build()
+        };
+        match (pool(general), pool(keeping)) {
+            (Ok(general), Ok(keeping)) => Self { general, keeping },
+            (Err(error), _) | (_, Err(error)) => unreachable!("{error}"),
+        }
+    }
+
+    fn of(&self, lane: Lane) -> &Pool<Connection> {
+        match lane {
+            Lane::General => &self.general,
+            Lane::Keeping => &self.keeping,
+        }
+    }
+
+    /// A connection, waited for until the deadline.
+    ///
+    /// # Errors
+    /// `Contention` when none came free or could be made in time; `Denied` when nobody is let in.
+    /// Nothing was sent.
+    pub(crate) async fn get(
+        &self,
+        lane: Lane,
+        clock: &dyn Clock,
+        by: Deadline,
+    ) -> Result<Lent, LockError> {
+        tokio::select! {
+            lent = self.of(lane).get() => lent.map_err(not_lent),
+            // Dropping the wait leaves the queue; a connection that was being made is dropped with it.
+            () = clock.sleep_until(by.moment()) => {
+                Err(LockError::contention("no connection to PostgreSQL came free in time"))
+            }
+        }
+    }
+
+    /// Forgets the connections that lie idle: the server does not answer, so they are of no use
+    /// either.
+    pub(crate) fn forget_idle(&self) {
+        self.general.retain(|_, _| false);
+        self.keeping.retain(|_, _| false);
+    }
+}
+
+fn not_lent(error: PoolError) -> LockError {
+    if let PoolError::Backend(ManagerError::ConnectionError(
+        ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(error)),
+    )) = error
+    {
+        return match error.downcast::<NotConnected>() {
+            // Nothing was sent, so it cannot have been done.
+            Ok(error) => error.0.into_error(Effect::Reads),
+            Err(error) => LockError::contention(error.to_string()),
+        };
+    }
+    LockError::contention(format!("no connection to PostgreSQL: {error}"))
+}

@@ -1,0 +1,215 @@
+//! The one place through which everything goes to PostgreSQL and comes back.
+//!
+//! A transaction's statements are sent together, from its begin to its commit, and cost one journey.
+//! What decides between them is decided in SQL. Every transaction brings its own settings, whatever
+//! the role, the database or a pooler says: isolation, durability, the schema, and how long the
+//! server may work on it.
+//!
+//! A transaction runs in a task of its own to its end (trap 30): a caller who goes away never leaves a
+//! connection behind that has one open. What is not answered in time is unknown; its connection is
+//! thrown away.
+
+use std::{sync::Arc, time::Duration};
+
+use diesel_async::pooled_connection::deadpool::Object;
+use dlock_domain::{Deadline, LockError, Result};
+use dlock_ports::Clock;
+use futures_util::future::BoxFuture;
+
+use crate::{
+    connection::Line,
+    error::{Effect, Failure},
+    pool::{Lane, Lent, Pools},
+};
+
+/// How often a transaction is made that the server refused for the sake of others.
+const TRIES: u32 = 5;
+
+/// A database.
+pub(crate) struct Wire {
+    pools: Pools,
+    pub(crate) clock: Arc<dyn Clock>,
+    schema: String,
+}
+
+/// What a transaction is about, and so which lock on the table of locks it begins with. Whoever
+/// raises a floor waits for all that may draw a token, and keeps them waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// Sessions, or looking.
+    Others,
+    /// Rows of locks.
+    Locks,
+    /// All tokens.
+    Tokens,
+}
+
+/// How a transaction is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) lane: Lane,
+    pub(crate) effect: Effect,
+    pub(crate) about: About,
+    /// Whether a later statement depends on an earlier answer, so that they go one by one.
+    pub(crate) stepwise: bool,
+}
+
+impl Terms {
+    /// Looking, and nothing else.
+    pub(crate) const LOOK: Self = Self {
+        lane: Lane::General,
+        effect: Effect::Reads,
+        about: About::Others,
+        stepwise: false,
+    };
+    /// Taking what may be held by others.
+    pub(crate) const TAKE: Self =
+        Self { effect: Effect::Writes, about: About::Locks, ..Self::LOOK };
+    /// Renewing or giving back what is held.
+    pub(crate) const KEEP: Self = Self { lane: Lane::Keeping, ..Self::TAKE };
+}
+
+/// A transaction's statements: sent in the order in which their futures are first polled.
+pub(crate) type Work<T> =
+    Box<dyn Fn(Line) -> BoxFuture<'static, std::result::Result<T, Failure>> + Send + Sync>;
+
+impl Wire {
+    pub(crate) fn new(pools: Pools, clock: Arc<dyn Clock>, schema: String) -> Self {
+        Self { pools, clock, schema }
+    }
+
+    /// Makes a transaction.
+    ///
+    /// # Errors
+    /// `Contention`, `NotLeader`, `Denied`, an incident where the database's own rules were broken.
+    /// After an error that says so the transaction may have been done.
+    ///
+    /// # Cancellation
+    /// It goes on to its end.
+    pub(crate) async fn transact<T: Send + 'static>(
+        self: &Arc<Self>,
+        terms: Terms,
+        by: Deadline,
+        work: Work<T>,
+    ) -> Result<T> {
+        if by.is_past(self.clock.now()) {
+            return Err(LockError::contention("the deadline had passed before anything was sent"));
+        }
+        let wire = Arc::clone(self);
+        let task = tokio::spawn(async move { wire.repeat(terms, by, &work).await });
+        task.await.unwrap_or_else(|error| {
+            // The runtime is going away.
+            Err(crate::error::with(LockError::contention(error.to_string()), terms.effect))
+        })
+    }
+
+    async fn repeat<T>(&self, terms: Terms, by: Deadline, work: &Work<T>) -> Result<T> {
+        for _ in 1..TRIES {
+            match self.once(terms, by, work).await? {
+                Err(failure) if failure.is_worth_repeating() => {
+                    tracing::debug!(?failure, "a transaction is made again");
+                }
+                done => return done.map_err(|failure| failure.into_error(terms.effect)),
+            }
+        }
+        self.once(terms, by, work).await?.map_err(|failure| failure.into_error(terms.effect))
+    }
+
+    async fn once<T>(
+        &self,
+        terms: Terms,
+        by: Deadline,
+        work: &Work<T>,
+    ) -> Result<std::result::Result<T, Failure>> {
+        let connection = self.pools.get(terms.lane, &*self.clock, by).await?;
+        let begin = self.begin(terms.about, by);
+        let run = async {
+            if terms.stepwise {
+                step_by_step(connection.line(), begin, work).await
+            } else {
+                together(connection.line(), begin, work).await
+            }
+        };
+        let done = tokio::select! {
+            done = run => done,
+            () = self.clock.sleep_until(by.moment()) => {
+                throw_away(connection);
+                self.pools.forget_idle();
+                let late = LockError::contention("PostgreSQL did not answer in time");
+                return Err(crate::error::with(late, terms.effect));
+            }
+        };
+        match done {
+            Done::Clean(answer) => Ok(answer),
+            Done::Dirty(failure) => {
+                throw_away(connection);
+                Ok(Err(failure))
+            }
+        }
+    }
+
+    /// The settings of a transaction, and its first lock.
+    fn begin(&self, about: About, by: Deadline) -> String {
+        // A millisecond at least: nothing would mean that there is no limit.
+        let budget = by.remaining(self.clock.now()).max(Duration::from_millis(1)).as_millis();
+        let schema = &self.schema;
+        let lock = match about {
+            About::Others => "",
+            About::Locks => "LOCK TABLE dlock_locks IN ROW EXCLUSIVE MODE;",
+            About::Tokens => "LOCK TABLE dlock_locks IN SHARE ROW EXCLUSIVE MODE;",
+        };
+        format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+             SELECT set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
+             set_config('statement_timeout', '{budget}', true), \
+             set_config('lock_timeout', '{budget}', true), \
+             set_config('idle_in_transaction_session_timeout', '{budget}', true), \
+             set_config('TimeZone', 'UTC', true), \
+             set_config('jit', 'off', true), \
+             set_config('synchronous_commit', \
+             CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') \
+             THEN 'on' ELSE current_setting('synchronous_commit') END, true); {lock}"
+        )
+    }
+}
+
+/// How a transaction ended.
+enum Done<T> {
+    /// The connection is as before.
+    Clean(std::result::Result<T, Failure>),
+    /// Nobody knows what the connection is in the middle of.
+    Dirty(Failure),
+}
+
+async fn together<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {
+    // In this order; what fails makes all that follows fail, and the commit undo everything.
+    let (begun, answer, committed) = futures_util::join!(
+        line.batch(begin),
+        work(line.clone()),
+        line.batch("COMMIT")
+    );
+    if let Err(failure) = &committed
+        && !failure.is_definite()
+    {
+        // Whether it was made is not known, even where an earlier answer is the one that is missing.
+        return Done::Dirty(begun.err().or(answer.err()).unwrap_or_else(|| failure.clone()));
+    }
+    Done::Clean(begun.and(answer).and_then(|answer| committed.map(|()| answer)))
+}
+
+async fn step_by_step<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {
+    let answer = match line.batch(begin).await {
+        Ok(()) => work(line.clone()).await,
+        Err(failure) => Err(failure),
+    };
+    let end = if answer.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    match (answer, line.batch(end).await) {
+        (Err(failure), Ok(())) => Done::Clean(Err(failure)),
+        (Ok(answer), Ok(())) => Done::Clean(Ok(answer)),
+        (Ok(_), Err(failure)) | (Err(failure), Err(_)) => Done::Dirty(failure),
+    }
+}
+
+fn throw_away(connection: Lent) {
+    Object::take(connection).cut();
+}
