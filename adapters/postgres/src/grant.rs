@@ -175,16 +175,7 @@ impl Inner {
             return Ok(attempt);
         }
         if let Some(drawn) = drawn {
-            return Err(LockError::incident(
-                Invariant::TokensRise,
-                format!(
-                    "the sequence of tokens has gone back: it gave {drawn} for {}, which has seen \
-                     {}; raise the floor of namespace {} (`dlock floor raise`)",
-                    codec::place(&request.key),
-                    fence.max(floor),
-                    request.key.namespace(),
-                ),
-            ));
+            return Err(gone_back(&request.key, drawn, fence.max(floor)));
         }
         if !same_history {
             return Err(LockError::incident(
@@ -312,6 +303,19 @@ fn look(request: &InsertRequest) -> Work<Seen> {
 
 fn held(fence: i64) -> Attempt {
     Attempt::Held(Observed::new(codec::number(fence)))
+}
+
+/// The sequence gave a number that the lock has seen already, or that lies below the floor (C44).
+pub(crate) fn gone_back(key: &LockKey, drawn: i64, seen: i64) -> LockError {
+    LockError::incident(
+        Invariant::TokensRise,
+        format!(
+            "the sequence of tokens has gone back: it gave {drawn} for {}, which has seen {seen}; \
+             raise the floor of namespace {} (`dlock floor raise`)",
+            codec::place(key),
+            key.namespace(),
+        ),
+    )
 }
 
 fn is_open(holder: &Holder) -> bool {

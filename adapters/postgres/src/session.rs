@@ -169,10 +169,12 @@ impl SessionStore for Inner {
         };
         let attempt = codec::id_bytes(attempt.bits()).to_vec();
         let work = Box::new(move |line: Line| {
-            let own = line.rows::<SessionRow>(
-                sql_query(sql::SHARE_SESSION)
-                    .bind::<Binary, _>(of.as_deref().unwrap_or(codec::NO_SESSION)),
-            );
+            let id = of.as_deref().unwrap_or(codec::NO_SESSION);
+            // What has expired is gone, and nothing of it is ended here.
+            let ended = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(id));
+            let expire = line.rows::<There>(at.ask(sql::EXPIRE_HOLDER));
+            let own =
+                line.rows::<SessionRow>(sql_query(sql::SHARE_SESSION).bind::<Binary, _>(id));
             let private = line.rows::<There>(
                 at.ask(sql::LOCK_PRIVATE),
             );
@@ -190,8 +192,9 @@ impl SessionStore for Inner {
                     .bind::<BigInt, _>(MARKS),
             );
             async move {
-                let (_, _, _, _, forgotten) =
-                    futures_util::try_join!(own, private, ensure, lock, forget)?;
+                let (.., forgotten) = futures_util::try_join!(
+                    ended, expire, own, private, ensure, lock, forget
+                )?;
                 Ok(forgotten.into_iter().next())
             }
             .boxed()

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use diesel::{sql_query, sql_types::{BigInt, Nullable, Text}};
 use dlock_domain::{
-    Deadline, FencingToken, Invariant, LockError, LockHandle, LockInfo, LockKey, LockOutcome,
+    Deadline, FencingToken, LockError, LockHandle, LockInfo, LockKey, LockOutcome,
     Result, Session, TokenFloor,
 };
 use dlock_ports::{Attempt, Consistency, InsertRequest, LockStore, RevokeRequest};
@@ -13,6 +13,7 @@ use crate::{
     Inner, codec,
     connection::Line,
     directory::info,
+    grant::gone_back,
     key::Key,
     rows::{ExtendRow, InfoRow, Number, RevokeRow, There},
     sql,
@@ -172,16 +173,7 @@ impl LockStore for Inner {
                 })
             }
             (None, None) => Ok(LockOutcome::Mismatch { current }),
-            (None, Some(drawn)) => Err(LockError::incident(
-                Invariant::TokensRise,
-                format!(
-                    "the sequence of tokens has gone back: it gave {drawn} for {}, which has seen {}; \
-                     raise the floor of namespace {} (`dlock floor raise`)",
-                    codec::place(key),
-                    row.fence.max(row.floor),
-                    key.namespace(),
-                ),
-            )),
+            (None, Some(drawn)) => Err(gone_back(key, drawn, row.fence.max(row.floor))),
         }
     }
 

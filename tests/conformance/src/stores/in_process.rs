@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use dlock::ServiceConfig;
 use dlock_ports::Backend;
 
-use super::{BareMemory, Embedded, Etcd, Memory};
+use super::{BareMemory, Direct, Embedded, Etcd, Memory, Pooled, Postgres};
 use crate::{Served, ServiceHarness, swallow::Method};
 
 macro_rules! serve_in_process {
@@ -45,4 +45,11 @@ const VIRTUAL: Duration = Duration::from_secs(600);
 /// Real: a case waits for it, and no other call there takes anything like it.
 const REAL: Duration = Duration::from_secs(2);
 
-serve_in_process!(Memory: VIRTUAL, BareMemory: VIRTUAL, Embedded: VIRTUAL, Etcd: REAL);
+serve_in_process!(
+    Memory: VIRTUAL,
+    BareMemory: VIRTUAL,
+    Embedded: VIRTUAL,
+    Etcd: REAL,
+    Postgres<Direct>: REAL,
+    Postgres<Pooled>: REAL
+);
