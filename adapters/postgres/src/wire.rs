@@ -25,6 +25,9 @@ use crate::{
 /// How often a transaction is made that the server refused for the sake of others.
 const TRIES: u32 = 5;
 
+/// The longest that the server may ever work on one transaction, or hold it open.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
 /// A database.
 pub(crate) struct Wire {
     pools: Pools,
@@ -151,7 +154,8 @@ impl Wire {
     /// The settings of a transaction, and its first lock.
     fn begin(&self, about: About, by: Deadline) -> String {
         // A millisecond at least: nothing would mean that there is no limit.
-        let budget = by.remaining(self.clock.now()).max(Duration::from_millis(1)).as_millis();
+        let left = by.remaining(self.clock.now());
+        let budget = left.clamp(Duration::from_millis(1), LONGEST).as_millis();
         let schema = &self.schema;
         let lock = match about {
             About::Others => "",
