@@ -8,6 +8,8 @@
 //! | [`service_harness`], [`service_cases`] | the same for the service over a store |
 //! | [`swallow`] | a hand on the wire: replies and requests that get lost or come late |
 //! | [`dither`] | a store that dawdles, for calls that are dropped at random |
+//! | [`notes`] | what a case found absent or measured, for `tasks/parity.md` |
+//! | [`divergence`] | what differs between the stores, and why |
 //! | [`shared_file`] | a resource that two processes guard with one lock |
 //! | [`kit`], [`service_kit`] | short words for the cases |
 //! | [`suite`], [`service_suite`] | the macros that make one named test of each case |
@@ -24,8 +26,10 @@
 
 pub mod cases;
 pub mod dither;
+pub mod divergence;
 pub mod harness;
 pub mod kit;
+pub mod notes;
 pub mod service_cases;
 pub mod service_harness;
 pub mod service_kit;

@@ -161,6 +161,12 @@ macro_rules! conformance {
                     sessions_are_limited,
                     locks_are_limited,
                 }
+                measured {
+                    a_lifetime_is_rounded_up_as_the_table_says,
+                    tokens_step_as_the_table_says,
+                    a_waiter_is_counted_where_it_waits,
+                    what_the_suite_reckons_with,
+                }
                 races {
                     inv01_of_many_exactly_one_is_granted,
                     c20_repeats_at_once_are_one_grant,
@@ -210,7 +216,8 @@ macro_rules! cases_as_tests {
             async fn $case() {
                 let harness = <$harness as $crate::Harness>::start().await;
                 let case = $crate::$area::$group::$case(&harness);
-                $crate::kit::bounded(stringify!($case), case).await;
+                let case = $crate::kit::bounded(stringify!($case), case);
+                $crate::notes::noting(concat!(module_path!(), "::", stringify!($case)), case).await;
                 $crate::Harness::finish(harness).await;
             })*
         })*

@@ -3,6 +3,7 @@
 use crate::{
     Harness,
     kit::{a, b},
+    notes::{lacks, shows},
 };
 
 /// The name in metrics and logs is the expected one, through both.
@@ -15,6 +16,19 @@ pub async fn the_store_names_itself<H: Harness>(h: &H) {
 /// A capability is there or it is not, for good and for everybody.
 pub async fn capabilities_are_exactly_the_expected_ones<H: Harness>(h: &H) {
     let expected = h.expected();
+    let offers = [
+        ("waiter", expected.waiter),
+        ("directory", expected.directory),
+        ("floors", expected.floors),
+        ("reaping", expected.reaps),
+        ("limits", expected.limits),
+    ];
+    for (name, offered) in offers {
+        shows(&format!("offers {name}"), if offered { "yes" } else { "no" });
+        if !offered {
+            lacks(name);
+        }
+    }
     for caller in [a(h), b(h)] {
         assert_eq!(caller.backend.waiter.is_some(), expected.waiter, "waiter");
         assert_eq!(caller.backend.directory.is_some(), expected.directory, "directory");

@@ -12,6 +12,7 @@ use crate::{
     Harness,
     cases::input::odd_names,
     kit::{Caller, a, b, key, key_in, long, ns, of, outlive, owner, private, private_for},
+    notes::lacks,
 };
 
 /// A page, or the assertion that the store is expected not to list and does not: `None`.
@@ -25,6 +26,9 @@ async fn page<H: Harness>(
 ) -> Option<Page> {
     let directory = caller.backend.directory.as_ref();
     assert_eq!(directory.is_some(), h.expected().directory, "the expected capability");
+    if directory.is_none() {
+        lacks("directory");
+    }
     let request = ListRequest {
         namespace: ns(namespace),
         prefix: prefix.into(),

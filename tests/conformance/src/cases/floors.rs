@@ -6,6 +6,7 @@ use dlock_ports::Raised;
 use crate::{
     Harness,
     kit::{Caller, a, assert_invalid, b, key, key_in, long, ns, of, private},
+    notes::lacks,
 };
 
 /// Raises, or asserts that the store is expected not to and does not: `None`.
@@ -17,6 +18,9 @@ async fn raise<H: Harness>(
 ) -> Option<Result<Raised>> {
     let floors = caller.backend.floors.as_ref();
     assert_eq!(floors.is_some(), h.expected().floors, "the expected capability");
+    if floors.is_none() {
+        lacks("floors");
+    }
     let floor = TokenFloor::new(at_least).expect("a floor");
     Some(floors?.raise(&ns(namespace), floor, caller.by()).await)
 }

@@ -6,6 +6,7 @@ use crate::{
     Harness,
     harness::Limits,
     kit::{Caller, assert_refused, attempt, key, long, of, outlive, private},
+    notes::lacks,
 };
 
 /// So many sessions and no more; a closed one makes room, and so does an ended one.
@@ -15,6 +16,7 @@ pub async fn sessions_are_limited<H: Harness>(h: &H) {
     let second = a.open("worker", h.short_ttl()).await;
     let third = a.open("worker", long()).await;
     if !h.expected().limits {
+        lacks("limits");
         a.open("one more", long()).await;
         return;
     }
@@ -41,6 +43,7 @@ pub async fn locks_are_limited<H: Harness>(h: &H) {
     let first = a.take(&key("k1"), &of(&session)).await;
     let second = a.take(&key("k2"), &private("worker")).await;
     if !h.expected().limits {
+        lacks("limits");
         a.take(&key("k3"), &of(&session)).await;
         a.take(&key("k4"), &private("worker")).await;
         return;

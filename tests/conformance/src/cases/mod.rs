@@ -13,6 +13,7 @@ pub mod grant;
 pub mod input;
 pub mod keep_alive;
 pub mod limits;
+pub mod measured;
 pub mod races;
 pub mod reads;
 pub mod release;

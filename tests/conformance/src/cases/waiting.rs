@@ -13,12 +13,16 @@ use crate::{
     kit::{
         Caller, a, attempt, b, drive, key, ns, of, outlive, private, private_for, settle, until,
     },
+    notes::lacks,
 };
 
 /// The waiter, or the assertion that the store is expected to have none and has none.
 fn waiter<H: Harness>(h: &H, caller: &Caller) -> Option<Arc<dyn ReleaseWaiter>> {
     let waiter = caller.backend.waiter.clone();
     assert_eq!(waiter.is_some(), h.expected().waiter, "the expected capability");
+    if waiter.is_none() {
+        lacks("waiter");
+    }
     waiter
 }
 

@@ -8,6 +8,7 @@ use dlock_ports::{ListRequest, SessionRef};
 use crate::{
     ServiceHarness,
     kit::{assert_invalid, assert_refused, drive, key, long, ns, owner, revocation, until},
+    notes::lacks,
     service_kit::{PATIENT, alone, desk, desk_b, got, promptly},
 };
 
@@ -82,6 +83,7 @@ pub async fn listing_or_unsupported<H: ServiceHarness>(h: &H) {
         ListRequest { namespace: Namespace::default(), prefix: "".into(), after: None, limit: 2 };
     let answer = desk.front.list(request.clone()).await;
     if !h.expected().directory {
+        lacks("directory");
         return assert_refused(answer.map(drop), ErrorKind::Unsupported);
     }
     let first = answer.expect("listed");
@@ -102,6 +104,7 @@ pub async fn raising_a_floor_or_unsupported<H: ServiceHarness>(h: &H) {
     let floor = TokenFloor::new(held.token.get() + 500).expect("a floor");
     let answer = a.front.raise_floor(&ns("default"), floor).await;
     if !h.expected().floors {
+        lacks("floors");
         assert_refused(answer, ErrorKind::Unsupported);
         assert!(b.renew(&held).await.is_ok());
         waiting.abort();
