@@ -7,6 +7,7 @@
 //! - [`scan`]: tries every route of a running server against its description, with a tool from PyPI;
 //!   apart from `test` and `ci`, which need nothing but cargo.
 //! - [`backends`]: the servers that tests run on.
+//! - [`parity`]: the page that says which case of the suites holds on which store.
 //! - [`counts`]: what tests say they came to. [`output`]: following what a command prints.
 //! - [`rules`]: what `verify` checks, one rule a file, each with a planted violation as its test.
 //! - [`house`]: what a rule may look at: the source files and the dependency [`graph`].
@@ -33,6 +34,7 @@ pub mod house;
 pub mod isolation;
 pub mod lex;
 pub mod output;
+pub mod parity;
 pub mod rules;
 pub mod say;
 pub mod scan;

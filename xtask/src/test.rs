@@ -1,6 +1,7 @@
 //! THE test command: builds the `dlock` binary, sees to servers, runs every test, and says how many
 //! passed.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,8 +13,10 @@ use crate::backends::shared::{self, Shared, Starting};
 use crate::backends::{self, Backends, runner};
 use crate::counts::Counts;
 use crate::graph::{self, Graph};
+use crate::house::{self, SourceFile};
+use crate::parity::results::{self, Results};
 use crate::stopwatch::Stopwatch;
-use crate::{cargo, output, say};
+use crate::{cargo, output, parity, say};
 
 /// Where tests find the binary they run.
 pub const TEST_DLOCK_BIN: &str = "TEST_DLOCK_BIN";
@@ -22,13 +25,24 @@ pub const TEST_DLOCK_BIN: &str = "TEST_DLOCK_BIN";
 const NEED_SERVERS: &[&str] = &["dlock-etcd", "dlock-servers"];
 
 /// Builds the binary, runs `cargo test` with these further arguments, prints the sums as the last
-/// line; whether everything passed. With `-p` among the arguments only those packages are tested,
-/// else the whole workspace is. Servers are started if what is tested may need them, and are gone
-/// when this returns or ends in any other way.
+/// line; whether everything passed, and the parity page says nothing else. With `-p` among the
+/// arguments only those packages are tested, else the whole workspace is. Servers are started if what
+/// is tested may need them, and are gone when this returns or ends in any other way.
 ///
 /// # Errors
 /// If the workspace cannot be read or cargo cannot be started.
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
+    let root = graph::metadata()?.workspace_root.into_std_path_buf();
+    let (passed, _) = collect(args, Some(&house::read_files(&root)?))?;
+    Ok(passed)
+}
+
+/// The same, with what the suites said; they are compared with the parity page if there are sources
+/// to read it from.
+///
+/// # Errors
+/// Like [`run`].
+pub fn collect(args: &[String], sources: Option<&[SourceFile]>) -> anyhow::Result<(bool, Results)> {
     let watch = Stopwatch::start();
     let metadata = graph::metadata()?;
     let root = metadata.workspace_root.as_std_path();
@@ -41,7 +55,9 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let mut build = vec!["build", "--workspace", "--bin", "dlock"];
     build.extend(servers.then_some(["--bin", shared::PROGRAM]).into_iter().flatten());
     let (mut counts, mut remarks) = (Counts::default(), Vec::new());
-    let succeeded = if cargo::succeeds(&mut cargo::command(root, build))? {
+    let mut results = Results::default();
+    let notes = tempfile::NamedTempFile::new().context("there is no room for notes")?;
+    let mut succeeded = if cargo::succeeds(&mut cargo::command(root, build))? {
         let backends = if servers { backends::make_sure() } else { Backends::default() };
         remarks.extend(backends.remarks.iter().cloned());
         let shared = share(program(shared::PROGRAM).as_std_path(), &backends, &mut remarks);
@@ -49,20 +65,29 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         let mut command = cargo::command(root, ["--config", &runner]);
         command.args(arguments(args, &backends.left_out));
         command.env(TEST_DLOCK_BIN, program("dlock")).envs(backends.env);
-        command.envs(variables(&shared));
+        command.envs(variables(&shared)).env(results::NOTES, notes.path());
+        let mut echo = |line: &[u8]| {
+            say::raw(line);
+            results.add(&String::from_utf8_lossy(line));
+        };
         let all_started = shared.iter().all(|(_, shared)| shared.is_some());
-        tested(&mut command, &mut ending, &mut counts, &mut say::raw)? && all_started
+        tested(&mut command, &mut ending, &mut counts, &mut echo)? && all_started
     } else {
         say::line(format_args!("dlock could not be built, so no test was run"));
         false
     };
+    fs::read_to_string(notes.path())?.lines().for_each(|line| results.add(line));
+    let contradictions = sources.map(|files| parity::contradictions(files, &results));
+    let contradictions = contradictions.unwrap_or_default();
+    succeeded &= contradictions.is_empty();
+    remarks.extend(contradictions);
     if counts.ignored > 0 {
         say::line(format_args!("{} ignored", counts.ignored));
     }
     remarks.iter().for_each(|remark| say::line(format_args!("{remark}")));
     say::line(format_args!("elapsed {:.1} s", watch.seconds()));
     say::line(format_args!("{} passed, {} failed", counts.passed, counts.failed));
-    Ok(succeeded && counts.failed == 0)
+    Ok((succeeded && counts.failed == 0, results))
 }
 
 /// Whether what is tested may need servers: everything does, and so do packages that depend on what
@@ -132,7 +157,10 @@ fn share(
 fn variables(shared: &[(String, Option<Shared>)]) -> Vec<(&'static str, String)> {
     let running = shared.iter().filter_map(|(version, shared)| Some((version, shared.as_ref()?)));
     let mut running = running.map(|(version, shared)| (version, &shared.endpoints));
-    let first = running.next().map(|(_, endpoints)| (ENDPOINTS, endpoints.clone()));
+    let first = running.next().into_iter().flat_map(|(version, endpoints)| {
+        [(ENDPOINTS, endpoints.clone()), (runner::FIRST, version.clone())]
+    });
+    let first: Vec<_> = first.collect();
     let again: Vec<_> =
         running.map(|(version, endpoints)| format!("{version}={endpoints}")).collect();
     first.into_iter().chain([(runner::AGAIN, again.join(" "))]).collect()
@@ -160,7 +188,7 @@ fn tested(
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
+    use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::backends::{self, images, orphans, runner};
-use crate::{ci, fix, graph, say, scan, test, verify};
+use crate::{ci, fix, graph, parity, say, scan, test, verify};
 
 /// What `cargo xtask help` prints.
 pub const HELP: &str = "\
@@ -14,6 +14,7 @@ cargo xtask <verb>
   ci              format, clippy, docs, every feature alone, isolation, then verify
   scan            try every route of a running server against openapi.json; needs Python and PyPI
   test [-- ARGS]  build the dlock binary, see to servers and run all tests; ARGS go to cargo test
+  parity          run the suites on every store and write tasks/parity.md; needs both etcds
   backends        print which servers tests would run on, and how they were found
   images          build the images of servers that are not there; as root on Debian, with docker
   help            print this text
@@ -29,6 +30,7 @@ enum Verb {
     Ci,
     Test(Vec<String>),
     Scan,
+    Parity,
     Backends,
     Images,
     /// Of this tool's own use: [`runner`].
@@ -72,6 +74,7 @@ fn parse(args: Vec<String>) -> Result<Verb, String> {
             };
         }
         Some("scan") => Verb::Scan,
+        Some("parity") => Verb::Parity,
         Some("backends") => Verb::Backends,
         Some("images") => Verb::Images,
         Some(runner::VERB) => return Ok(Verb::RunTest(args.collect())),
@@ -93,6 +96,7 @@ fn run(verb: Verb) -> anyhow::Result<bool> {
         Verb::Ci => ci::run(),
         Verb::Test(args) => test::run(&args),
         Verb::Scan => scan::run(),
+        Verb::Parity => parity::run(),
         Verb::Backends => Ok(backends::print()),
         Verb::Images => images::run(),
         Verb::RunTest(args) => runner::run(&args),
@@ -123,6 +127,7 @@ mod tests {
             ("ci", Verb::Ci),
             ("test", Verb::Test(vec![])),
             ("scan", Verb::Scan),
+            ("parity", Verb::Parity),
             ("backends", Verb::Backends),
             ("images", Verb::Images),
             ("help", Verb::Help),

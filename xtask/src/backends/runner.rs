@@ -6,6 +6,8 @@
 //! of its own sees to the versions itself.
 
 use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -13,6 +15,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use super::choice::ENDPOINTS;
+use crate::parity::results;
 use crate::{cargo, say};
 
 /// The verb that cargo is told to start tests with.
@@ -20,6 +23,9 @@ pub const VERB: &str = "run-test";
 
 /// Further clusters that the suites are to be run on, as `version=endpoints`, with blanks between.
 pub const AGAIN: &str = "XTASK_ETCD_AGAIN";
+
+/// The version of the first cluster.
+pub const FIRST: &str = "XTASK_ETCD_FIRST";
 
 /// A test program that runs on etcd.
 #[derive(Debug)]
@@ -60,19 +66,35 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
     command.args(args);
     let Some(suite) = suite_of(&package, Path::new(program)) else {
+        announce(&package, program, "")?;
         // Comes back only if it cannot be started.
         return Err(command.exec()).with_context(|| format!("cannot start {program}"));
     };
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         command.env("RUST_TEST_THREADS", suite.threads);
     }
+    let first = std::env::var(FIRST).map(|version| format!("etcd {version}"));
+    announce(&package, program, &first.unwrap_or_default())?;
     let mut all = cargo::succeeds(&mut command)?;
     let again = std::env::var(AGAIN).unwrap_or_default();
     for (version, endpoints) in further(&again).filter(|_| suite.again) {
         say::line(format_args!("     Again on etcd {version}"));
+        announce(&package, program, &format!("etcd {version}"))?;
         all &= cargo::succeeds(command.env(ENDPOINTS, endpoints))?;
     }
     Ok(all)
+}
+
+/// Says whose results and notes come next, for the parity page.
+fn announce(package: &str, program: &str, on: &str) -> anyhow::Result<()> {
+    if package != results::PACKAGE {
+        return Ok(());
+    }
+    let heading = results::heading(name_of(Path::new(program)), on);
+    say::line(format_args!("{heading}"));
+    let Some(notes) = std::env::var_os(results::NOTES) else { return Ok(()) };
+    let mut notes = OpenOptions::new().append(true).create(true).open(notes)?;
+    writeln!(notes, "{heading}").context("the notes cannot be written")
 }
 
 /// The suite that a package's test program is, if it is one.

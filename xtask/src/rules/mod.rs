@@ -14,6 +14,7 @@ pub mod hygiene;
 pub mod layers;
 pub mod licences;
 pub mod papers;
+pub mod parity;
 pub mod purity;
 pub mod seams;
 pub mod tls;
@@ -37,6 +38,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: layers::RULE, check: layers::check },
     Rule { name: licences::RULE, check: licences::check },
     Rule { name: papers::RULE, check: papers::check },
+    Rule { name: parity::RULE, check: parity::check },
     Rule { name: purity::RULE, check: purity::check },
     Rule { name: seams::RULE, check: seams::check },
     Rule { name: tls::RULE, check: tls::check },
