@@ -111,7 +111,8 @@ mod tests {
     fn secrets_are_hidden() {
         let mut config = PostgresConfig::at("postgres://u:hush-hush@host/db");
         config.password = Some("hush-hush".into());
-        config.tls = Some(Tls { identity: Some((vec![], b"hush-hush".to_vec())), ..Tls::default() });
+        config.tls =
+            Some(Tls { identity: Some((vec![], b"hush-hush".to_vec())), ..Tls::default() });
         let shown = format!("{config:?}");
         assert!(shown.contains("schema") && !shown.contains("hush"), "{shown}");
     }

@@ -15,17 +15,15 @@ use diesel::{
     connection::{CacheSize, Instrumentation, InstrumentationEvent},
     deserialize::QueryableByName,
     pg::{Pg, PgMetadataLookup, PgQueryBuilder, PgTypeMetadata},
-    query_builder::{AsQuery, QueryBuilder, QueryFragment, QueryId, bind_collector::RawBytesBindCollector},
+    query_builder::{
+        AsQuery, QueryBuilder, QueryFragment, QueryId, bind_collector::RawBytesBindCollector,
+    },
 };
 use diesel_async::{
     AnsiTransactionManager, AsyncConnection, AsyncConnectionCore, SimpleAsyncConnection,
     pooled_connection::PoolableConnection,
 };
-use futures_util::{
-    FutureExt, StreamExt, TryStreamExt,
-    future::BoxFuture,
-    stream::BoxStream,
-};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream::BoxStream};
 use tokio_postgres::{Client, types::Type};
 
 use crate::{

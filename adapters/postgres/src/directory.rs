@@ -1,7 +1,10 @@
 //! Listing what is held.
 
 use async_trait::async_trait;
-use diesel::{sql_query, sql_types::{BigInt, Text}};
+use diesel::{
+    sql_query,
+    sql_types::{BigInt, Text},
+};
 use dlock_domain::{Deadline, LockInfo, Namespace, Result, WallTime};
 use dlock_ports::{Directory, ListRequest, Page};
 use futures_util::FutureExt;
@@ -20,13 +23,13 @@ impl Directory for Inner {
         let rows = i64::try_from(limit + 1).unwrap_or(i64::MAX);
         let work = Box::new(move |line: Line| {
             line.rows::<InfoRow>(
-                    sql_query(sql::LIST)
-                        .bind::<Text, _>(&namespace)
-                        .bind::<Text, _>(&prefix)
-                        .bind::<Text, _>(&after)
-                        .bind::<BigInt, _>(rows),
-                )
-                .boxed()
+                sql_query(sql::LIST)
+                    .bind::<Text, _>(&namespace)
+                    .bind::<Text, _>(&prefix)
+                    .bind::<Text, _>(&after)
+                    .bind::<BigInt, _>(rows),
+            )
+            .boxed()
         });
         let rows = self.wire.transact(Terms::LOOK, by, work).await?;
         let wall = self.wire.clock.wall();

@@ -5,7 +5,10 @@
 //! holds off all that may draw a token, so that none drawn before is granted after.
 
 use async_trait::async_trait;
-use diesel::{sql_query, sql_types::{BigInt, Text}};
+use diesel::{
+    sql_query,
+    sql_types::{BigInt, Text},
+};
 use dlock_domain::{Deadline, LockError, Namespace, Result, TokenFloor};
 use dlock_ports::{FloorControl, Raised};
 use futures_util::FutureExt;

@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroUsize, sync::Mutex};
 
-use diesel::{sql_query, sql_types::{BigInt, Binary, Bool, Nullable, Text}};
+use diesel::{
+    sql_query,
+    sql_types::{BigInt, Binary, Bool, Nullable, Text},
+};
 use dlock_domain::{
     Deadline, FencingToken, Invariant, LockError, LockHandle, LockKey, Moment, Result, SessionId,
 };
@@ -110,17 +113,12 @@ impl Inner {
         let id = codec::id_bytes(id.bits()).to_vec();
         let (owner, ttl) = (owner.as_str().to_owned(), codec::column(ttl.as_millis()));
         Box::new(move |line: Line| {
-            let expire = line.rows::<There>(
-                key.ask(sql::EXPIRE_HOLDER),
-            );
+            let expire = line.rows::<There>(key.ask(sql::EXPIRE_HOLDER));
             let own = line.rows::<SessionRow>(sql_query(sql::SHARE_SESSION).bind::<Binary, _>(&id));
             let ensure = line.rows::<There>(
-                key.ask(sql::ENSURE_LOCK)
-                    .bind::<Nullable<Binary>, _>((!private).then_some(&id)),
+                key.ask(sql::ENSURE_LOCK).bind::<Nullable<Binary>, _>((!private).then_some(&id)),
             );
-            let lock = line.rows::<There>(
-                key.ask(sql::LOCK_LOCK),
-            );
+            let lock = line.rows::<There>(key.ask(sql::LOCK_LOCK));
             let grant = line.rows::<GrantRow>(
                 key.ask(sql::GRANT)
                     .bind::<Binary, _>(&id)
@@ -278,19 +276,18 @@ fn look(request: &InsertRequest) -> Work<Seen> {
         Holder::Private { .. } => None,
     };
     Box::new(move |line: Line| {
-        let own = own.as_ref().map(|id| {
-            line.rows::<SessionRow>(sql_query(sql::LOOK_SESSION).bind::<Binary, _>(id))
-        });
+        let own = own
+            .as_ref()
+            .map(|id| line.rows::<SessionRow>(sql_query(sql::LOOK_SESSION).bind::<Binary, _>(id)));
         let own = async move {
             match own {
                 Some(own) => Ok::<_, Failure>(own.await?.into_iter().next()),
                 None => Ok(None),
             }
         };
-        let holder = line.rows::<HolderRow>(
-                key.ask(sql::LOOK_LOCK)
-                    .bind::<Binary, _>(&mark)
-                    .bind::<Binary, _>(&attempt),
+        let holder = line
+            .rows::<HolderRow>(
+                key.ask(sql::LOOK_LOCK).bind::<Binary, _>(&mark).bind::<Binary, _>(&attempt),
             )
             .map_ok(|rows| rows.into_iter().next());
         async move {
@@ -329,4 +326,3 @@ fn mark(holder: &Holder) -> Vec<u8> {
         Holder::Private { .. } => codec::NO_SESSION.to_vec(),
     }
 }
-

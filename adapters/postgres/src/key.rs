@@ -24,9 +24,6 @@ impl Key {
 
     /// A statement whose `$1` is the namespace and whose `$2` is the name; more may be bound.
     pub(crate) fn ask(&self, sql: &'static str) -> BoxedSqlQuery<'_, Pg, SqlQuery> {
-        sql_query(sql)
-            .into_boxed()
-            .bind::<Text, _>(&self.namespace)
-            .bind::<Text, _>(&self.name)
+        sql_query(sql).into_boxed().bind::<Text, _>(&self.namespace).bind::<Text, _>(&self.name)
     }
 }

@@ -73,7 +73,9 @@ impl Connector {
     pub(crate) fn of(config: &PostgresConfig) -> Result<Self, BadConfig> {
         let mut to = Config::from_str(&config.url)
             // The driver's words may repeat what it could not read, a password among it.
-            .map_err(|_| BadConfig::Url("cannot be read: postgres://user@host:5432/database".into()))?;
+            .map_err(|_| {
+                BadConfig::Url("cannot be read: postgres://user@host:5432/database".into())
+            })?;
         if let Some(password) = &config.password {
             to.password(password);
         }
@@ -118,7 +120,9 @@ impl Connector {
     }
 }
 
-fn drive<S>(connection: tokio_postgres::Connection<tokio_postgres::Socket, S>) -> tokio::task::JoinHandle<()>
+fn drive<S>(
+    connection: tokio_postgres::Connection<tokio_postgres::Socket, S>,
+) -> tokio::task::JoinHandle<()>
 where
     S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
 {

@@ -166,7 +166,9 @@ async fn migrate(connection: Connection, schema: String) -> Result<Connection, C
             connection.batch_execute(
                 "SET LOCAL lock_timeout = '30s'; SET LOCAL synchronous_commit = 'on'",
             )?;
-            sql_query("SELECT pg_advisory_xact_lock($1)").bind::<BigInt, _>(TURN).execute(connection)?;
+            sql_query("SELECT pg_advisory_xact_lock($1)")
+                .bind::<BigInt, _>(TURN)
+                .execute(connection)?;
             // Asking first: whoever may create tables in a schema need not be one who may create
             // schemas.
             let there: Vec<Yes> = sql_query("SELECT to_regnamespace($1) IS NOT NULL AS yes")
@@ -204,7 +206,9 @@ pub fn schema_sql(schema: &str) -> Result<String, BadConfig> {
          run_on timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP\n);\n"
     );
     for (version, script) in SCRIPTS {
-        sql.push_str(&format!("\n{script}\nINSERT INTO __diesel_schema_migrations (version) VALUES ('{version}');\n"));
+        sql.push_str(&format!(
+            "\n{script}\nINSERT INTO __diesel_schema_migrations (version) VALUES ('{version}');\n"
+        ));
     }
     sql.push_str(&format!(
         "COMMIT;\n\n\

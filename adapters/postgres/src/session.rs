@@ -1,7 +1,10 @@
 //! Sessions: the lease that everything hangs on.
 
 use async_trait::async_trait;
-use diesel::{sql_query, sql_types::{Array, BigInt, Binary, Nullable, Text}};
+use diesel::{
+    sql_query,
+    sql_types::{Array, BigInt, Binary, Nullable, Text},
+};
 use dlock_domain::{
     AttemptId, Deadline, FencingToken, LockError, LockKey, OwnerId, Result, Session, SessionId, Ttl,
 };
@@ -45,18 +48,18 @@ impl SessionStore for Inner {
             if !again {
                 return async move { Ok((open.await?.len() == 1, None, None)) }.boxed();
             }
-            let expire =
-                line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(&bytes));
-            let free = line.rows::<There>(sql_query(sql::FREE_OF_THE_DEAD).bind::<Binary, _>(&bytes));
-            let lock =
-                line.rows::<There>(sql_query(sql::LOCK_SESSION).bind::<Binary, _>(&bytes));
+            let expire = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(&bytes));
+            let free =
+                line.rows::<There>(sql_query(sql::FREE_OF_THE_DEAD).bind::<Binary, _>(&bytes));
+            let lock = line.rows::<There>(sql_query(sql::LOCK_SESSION).bind::<Binary, _>(&bytes));
             let keep = line.rows::<SessionRow>(
                 sql_query(sql::KEEP_AS)
                     .bind::<Binary, _>(&bytes)
                     .bind::<Text, _>(&text)
                     .bind::<BigInt, _>(ttl_column),
             );
-            let look = line.rows::<SessionRow>(sql_query(sql::LOOK_SESSION).bind::<Binary, _>(&bytes));
+            let look =
+                line.rows::<SessionRow>(sql_query(sql::LOOK_SESSION).bind::<Binary, _>(&bytes));
             async move {
                 let (_, _, opened, _, kept, found) =
                     futures_util::try_join!(expire, free, open, lock, keep, look)?;
@@ -93,10 +96,8 @@ impl SessionStore for Inner {
             tokens.push(codec::column(token.get()));
         }
         let work = Box::new(move |line: Line| {
-            let lock =
-                line.rows::<There>(sql_query(sql::LOCK_SESSION).bind::<Binary, _>(&bytes));
-            let keep =
-                line.rows::<SessionRow>(sql_query(sql::KEEP).bind::<Binary, _>(&bytes));
+            let lock = line.rows::<There>(sql_query(sql::LOCK_SESSION).bind::<Binary, _>(&bytes));
+            let keep = line.rows::<SessionRow>(sql_query(sql::KEEP).bind::<Binary, _>(&bytes));
             // Begun after the lease was moved, and with a picture of its own (INV-03).
             let lost = line.rows::<Number>(
                 sql_query(sql::LOST)
@@ -105,8 +106,7 @@ impl SessionStore for Inner {
                     .bind::<Array<Text>, _>(&names)
                     .bind::<Array<BigInt>, _>(&tokens),
             );
-            let expire =
-                line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(&bytes));
+            let expire = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(&bytes));
             async move {
                 let (_, kept, lost, _) = futures_util::try_join!(lock, keep, lost, expire)?;
                 Ok((kept.into_iter().next(), lost))
@@ -173,18 +173,11 @@ impl SessionStore for Inner {
             // What has expired is gone, and nothing of it is ended here.
             let ended = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(id));
             let expire = line.rows::<There>(at.ask(sql::EXPIRE_HOLDER));
-            let own =
-                line.rows::<SessionRow>(sql_query(sql::SHARE_SESSION).bind::<Binary, _>(id));
-            let private = line.rows::<There>(
-                at.ask(sql::LOCK_PRIVATE),
-            );
-            let ensure = line.rows::<There>(
-                at.ask(sql::ENSURE_LOCK)
-                    .bind::<Nullable<Binary>, _>(of.as_ref()),
-            );
-            let lock = line.rows::<There>(
-                at.ask(sql::LOCK_LOCK),
-            );
+            let own = line.rows::<SessionRow>(sql_query(sql::SHARE_SESSION).bind::<Binary, _>(id));
+            let private = line.rows::<There>(at.ask(sql::LOCK_PRIVATE));
+            let ensure = line
+                .rows::<There>(at.ask(sql::ENSURE_LOCK).bind::<Nullable<Binary>, _>(of.as_ref()));
+            let lock = line.rows::<There>(at.ask(sql::LOCK_LOCK));
             let forget = line.rows::<ForgetRow>(
                 at.ask(sql::FORGET)
                     .bind::<Binary, _>(&attempt)
@@ -192,9 +185,8 @@ impl SessionStore for Inner {
                     .bind::<BigInt, _>(MARKS),
             );
             async move {
-                let (.., forgotten) = futures_util::try_join!(
-                    ended, expire, own, private, ensure, lock, forget
-                )?;
+                let (.., forgotten) =
+                    futures_util::try_join!(ended, expire, own, private, ensure, lock, forget)?;
                 Ok(forgotten.into_iter().next())
             }
             .boxed()
@@ -213,8 +205,7 @@ impl SessionStore for Inner {
     async fn close(&self, id: &SessionId, by: Deadline) -> Result<bool> {
         let bytes = codec::id_bytes(id.bits()).to_vec();
         let work = Box::new(move |line: Line| {
-            let close =
-                line.rows::<LiveRow>(sql_query(sql::CLOSE).bind::<Binary, _>(&bytes));
+            let close = line.rows::<LiveRow>(sql_query(sql::CLOSE).bind::<Binary, _>(&bytes));
             async move { Ok(close.await?.first().is_some_and(|row| row.live)) }.boxed()
         });
         let terms = Terms { about: About::Others, ..Terms::KEEP };

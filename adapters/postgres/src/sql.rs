@@ -206,8 +206,7 @@ UPDATE dlock_locks SET session = NULL, attempt = NULL \
 WHERE session = $1 AND NOT EXISTS (SELECT FROM dlock_sessions WHERE id = $1)";
 
 /// Locks a session's row. `$1` id.
-pub(crate) const LOCK_SESSION: &str =
-    "SELECT FROM dlock_sessions WHERE id = $1 FOR NO KEY UPDATE";
+pub(crate) const LOCK_SESSION: &str = "SELECT FROM dlock_sessions WHERE id = $1 FOR NO KEY UPDATE";
 
 /// Moves a session's expiry, its row being locked. `$1` id.
 pub(crate) const KEEP: &str = "\

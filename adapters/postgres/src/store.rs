@@ -1,10 +1,13 @@
 //! Grants: the seven methods of [`LockStore`].
 
 use async_trait::async_trait;
-use diesel::{sql_query, sql_types::{BigInt, Nullable, Text}};
+use diesel::{
+    sql_query,
+    sql_types::{BigInt, Nullable, Text},
+};
 use dlock_domain::{
-    Deadline, FencingToken, LockError, LockHandle, LockInfo, LockKey, LockOutcome,
-    Result, Session, TokenFloor,
+    Deadline, FencingToken, LockError, LockHandle, LockInfo, LockKey, LockOutcome, Result, Session,
+    TokenFloor,
 };
 use dlock_ports::{Attempt, Consistency, InsertRequest, LockStore, RevokeRequest};
 use futures_util::FutureExt;
@@ -42,21 +45,13 @@ impl LockStore for Inner {
         let at = Key::of(key);
         let token_column = codec::column(token.get());
         let work = Box::new(move |line: Line| {
-            let holder = line.rows::<There>(
-                at.ask(sql::LOCK_HOLDER)
-                    .bind::<BigInt, _>(token_column),
-            );
-            let grant = line.rows::<There>(
-                at.ask(sql::SHARE_GRANT)
-                    .bind::<BigInt, _>(token_column),
-            );
-            let extend = line.rows::<ExtendRow>(
-                at.ask(sql::EXTEND)
-                    .bind::<BigInt, _>(token_column),
-            );
-            let expire = line.rows::<There>(
-                at.ask(sql::EXPIRE_HOLDER),
-            );
+            let holder =
+                line.rows::<There>(at.ask(sql::LOCK_HOLDER).bind::<BigInt, _>(token_column));
+            let grant =
+                line.rows::<There>(at.ask(sql::SHARE_GRANT).bind::<BigInt, _>(token_column));
+            let extend =
+                line.rows::<ExtendRow>(at.ask(sql::EXTEND).bind::<BigInt, _>(token_column));
+            let expire = line.rows::<There>(at.ask(sql::EXPIRE_HOLDER));
             async move {
                 let (_, _, extended, _) = futures_util::try_join!(holder, grant, extend, expire)?;
                 Ok(extended.into_iter().next())
@@ -84,22 +79,12 @@ impl LockStore for Inner {
         let at = Key::of(key);
         let token = codec::column(token.get());
         let work = Box::new(move |line: Line| {
-            let expire = line.rows::<There>(
-                at.ask(sql::EXPIRE_HOLDER),
-            );
-            let private = line.rows::<There>(
-                at.ask(sql::LOCK_PRIVATE),
-            );
-            let lock = line.rows::<There>(
-                at.ask(sql::LOCK_LOCK),
-            );
-            let release = line.rows::<Number>(
-                at.ask(sql::RELEASE)
-                    .bind::<BigInt, _>(token),
-            );
+            let expire = line.rows::<There>(at.ask(sql::EXPIRE_HOLDER));
+            let private = line.rows::<There>(at.ask(sql::LOCK_PRIVATE));
+            let lock = line.rows::<There>(at.ask(sql::LOCK_LOCK));
+            let release = line.rows::<Number>(at.ask(sql::RELEASE).bind::<BigInt, _>(token));
             async move {
-                let (_, _, _, released) =
-                    futures_util::try_join!(expire, private, lock, release)?;
+                let (_, _, _, released) = futures_util::try_join!(expire, private, lock, release)?;
                 Ok(released.first().is_some_and(|row| row.number > 0))
             }
             .boxed()
@@ -116,9 +101,7 @@ impl LockStore for Inner {
     ) -> Result<Option<LockInfo>> {
         let at = Key::of(key);
         let work = Box::new(move |line: Line| {
-            let read = line.rows::<InfoRow>(
-                at.ask(sql::READ),
-            );
+            let read = line.rows::<InfoRow>(at.ask(sql::READ));
             async move { Ok(read.await?.into_iter().next()) }.boxed()
         });
         let row = self.wire.transact(Terms::LOOK, by, work).await?;
@@ -134,19 +117,14 @@ impl LockStore for Inner {
         let at = Key::of(key);
         let expected = request.expected.map(|token| codec::column(token.get()));
         let work = Box::new(move |line: Line| {
-            let expire = line.rows::<There>(
-                at.ask(sql::EXPIRE_HOLDER),
-            );
-            let private = line.rows::<There>(
-                at.ask(sql::LOCK_PRIVATE),
-            );
-            let ensure = line.rows::<There>(
-                at.ask(sql::ENSURE_LOCK)
-                    .bind::<Nullable<diesel::sql_types::Binary>, _>(None::<Vec<u8>>),
-            );
-            let lock = line.rows::<There>(
-                at.ask(sql::LOCK_LOCK),
-            );
+            let expire = line.rows::<There>(at.ask(sql::EXPIRE_HOLDER));
+            let private = line.rows::<There>(at.ask(sql::LOCK_PRIVATE));
+            let ensure = line.rows::<There>(at.ask(sql::ENSURE_LOCK).bind::<Nullable<
+                diesel::sql_types::Binary,
+            >, _>(
+                None::<Vec<u8>>
+            ));
+            let lock = line.rows::<There>(at.ask(sql::LOCK_LOCK));
             let revoke = line.rows::<RevokeRow>(
                 at.ask(sql::REVOKE)
                     .bind::<Nullable<BigInt>, _>(expected)
@@ -181,8 +159,7 @@ impl LockStore for Inner {
     async fn reap_expired(&self, limit: u32, by: Deadline) -> Result<u32> {
         let (limit, idle) = (i64::from(limit), codec::millis(self.purge_after));
         let work = Box::new(move |line: Line| {
-            let reap =
-                line.rows::<Number>(sql_query(sql::REAP).bind::<BigInt, _>(limit));
+            let reap = line.rows::<Number>(sql_query(sql::REAP).bind::<BigInt, _>(limit));
             let purge = line.rows::<There>(
                 sql_query(sql::PURGE).bind::<BigInt, _>(limit).bind::<BigInt, _>(idle),
             );
@@ -192,8 +169,7 @@ impl LockStore for Inner {
                     .bind::<BigInt, _>(idle)
                     .bind::<BigInt, _>(PRIVATE_MARKS),
             );
-            let notes =
-                line.rows::<There>(sql_query(sql::PURGE_NOTES).bind::<BigInt, _>(NOTES));
+            let notes = line.rows::<There>(sql_query(sql::PURGE_NOTES).bind::<BigInt, _>(NOTES));
             let reaped = line.rows::<There>(sql_query(sql::REAPED));
             async move {
                 let (reap, ..) = futures_util::try_join!(reap, purge, marks, notes, reaped)?;

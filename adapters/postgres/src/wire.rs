@@ -59,12 +59,8 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// Looking, and nothing else.
-    pub(crate) const LOOK: Self = Self {
-        lane: Lane::General,
-        effect: Effect::Reads,
-        about: About::Others,
-        stepwise: false,
-    };
+    pub(crate) const LOOK: Self =
+        Self { lane: Lane::General, effect: Effect::Reads, about: About::Others, stepwise: false };
     /// Taking what may be held by others.
     pub(crate) const TAKE: Self =
         Self { effect: Effect::Writes, about: About::Locks, ..Self::LOOK };
@@ -187,11 +183,8 @@ enum Done<T> {
 
 async fn together<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {
     // In this order; what fails makes all that follows fail, and the commit undo everything.
-    let (begun, answer, committed) = futures_util::join!(
-        line.batch(begin),
-        work(line.clone()),
-        line.batch("COMMIT")
-    );
+    let (begun, answer, committed) =
+        futures_util::join!(line.batch(begin), work(line.clone()), line.batch("COMMIT"));
     if let Err(failure) = &committed
         && !failure.is_definite()
     {

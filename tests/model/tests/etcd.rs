@@ -1,37 +1,18 @@
 //! The etcd store beside the reference, on a real cluster that keeps its own time: the same answers
 //! to the same random sequences, lost and dropped replies included.
-//!
-//! A case mostly waits for leases to end, so a few of them run at once, each from a seed of its own.
+
+mod real;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use dlock::SystemClock;
 use dlock_conformance::stores::{etcd_endpoints, fresh_seed};
-use dlock_domain::{Deadline, Moment};
 use dlock_etcd::{EtcdConfig, EtcdStore};
 use dlock_memory::{ManualClock, SeededEntropy};
-use dlock_model::{Expiry, Harness, Judges, Keep, OwnTime, Seen, Subject, search};
-use dlock_ports::Clock as _;
+use dlock_model::{Harness, Subject};
 
 struct Etcd;
-
-struct RealTime;
-
-#[async_trait]
-impl OwnTime for RealTime {
-    fn now(&self) -> Moment {
-        SystemClock::new().now()
-    }
-
-    fn deadline(&self, budget: Duration) -> Deadline {
-        Deadline::at(self.now().after(budget))
-    }
-
-    async fn pass(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
 
 #[async_trait]
 impl Harness for Etcd {
@@ -52,31 +33,12 @@ impl Harness for Etcd {
         let store = EtcdStore::connect(config, Arc::new(SystemClock::new()), entropy)
             .await
             .map_err(|error| error.to_string())?;
-        Ok(Subject {
-            backend: store.backend(),
-            expiry: Expiry::Window {
-                early: Duration::from_millis(200),
-                late: Duration::from_millis(1_500),
-                time: Box::new(RealTime),
-            },
-            drops_in_order: false,
-            guard: Box::new(Keep(())),
-        })
+        Ok(real::subject(store.backend(), Duration::from_millis(1_500)))
     }
 }
 
-macro_rules! from_seeds {
-    ($($name:ident: $seed:literal,)*) => {
-        $(#[test]
-        fn $name() {
-            let seen: Seen = search(&Etcd, Judges::Both, $seed)
-                .unwrap_or_else(|failure| panic!("{failure}"));
-            assert!(seen.contains_key("granted"), "{seen:#?}");
-        })*
-    };
-}
-
-from_seeds! {
+real::from_seeds! {
+    Etcd;
     the_etcd_store_answers_as_the_reference_does_1: 1,
     the_etcd_store_answers_as_the_reference_does_2: 2,
     the_etcd_store_answers_as_the_reference_does_3: 3,
