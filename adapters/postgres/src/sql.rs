@@ -12,36 +12,36 @@
 /// Deletes the holder's session if it has expired: expiry is deletion. `$1` namespace, `$2` name.
 ///
 /// A keep-alive that was quicker makes the row pass the predicate no more (trap 25).
-pub(crate) const EXPIRE_HOLDER: &str = "\
+pub const EXPIRE_HOLDER: &str = "\
 DELETE FROM dlock_sessions s USING dlock_locks l \
 WHERE l.namespace = $1 AND l.name = $2 AND s.id = l.session AND s.expires_at <= clock_timestamp()";
 
 /// The own session, kept from being deleted until the transaction ends. `$1` id.
-pub(crate) const SHARE_SESSION: &str = "\
+pub const SHARE_SESSION: &str = "\
 SELECT owner, ttl_ms, private, \
   floor(extract(epoch FROM (expires_at - clock_timestamp())) * 1000)::bigint AS left_ms \
 FROM dlock_sessions WHERE id = $1 AND expires_at > clock_timestamp() FOR KEY SHARE";
 
 /// The own session, looked at. `$1` id.
-pub(crate) const LOOK_SESSION: &str = "\
+pub const LOOK_SESSION: &str = "\
 SELECT owner, ttl_ms, private, \
   floor(extract(epoch FROM (expires_at - clock_timestamp())) * 1000)::bigint AS left_ms \
 FROM dlock_sessions WHERE id = $1 AND expires_at > clock_timestamp()";
 
 /// Makes the lock's row if it is not there, for a session that is. `$1` namespace, `$2` name, `$3`
 /// session or null for nobody in particular.
-pub(crate) const ENSURE_LOCK: &str = "\
+pub const ENSURE_LOCK: &str = "\
 INSERT INTO dlock_locks (namespace, name, fence, touched_at) \
 SELECT $1, $2, 0, clock_timestamp() \
 WHERE $3 IS NULL OR EXISTS (SELECT FROM dlock_sessions WHERE id = $3) \
 ON CONFLICT (namespace, name) DO NOTHING";
 
 /// Locks the lock's row: whoever decides holds this. `$1` namespace, `$2` name.
-pub(crate) const LOCK_LOCK: &str = "\
+pub const LOCK_LOCK: &str = "\
 SELECT FROM dlock_locks WHERE namespace = $1 AND name = $2 FOR NO KEY UPDATE";
 
 /// Locks the private session that holds a lock, to end it. `$1` namespace, `$2` name.
-pub(crate) const LOCK_PRIVATE: &str = "\
+pub const LOCK_PRIVATE: &str = "\
 SELECT FROM dlock_sessions s WHERE s.private AND s.id = \
   (SELECT l.session FROM dlock_locks l WHERE l.namespace = $1 AND l.name = $2) \
 FOR UPDATE OF s";
@@ -51,18 +51,19 @@ FOR UPDATE OF s";
 /// `$4` attempt, `$5` whether the session is to be made here, `$6` its owner, `$7` its lifetime in
 /// milliseconds, `$8` under which session the attempt would be settled, `$9` whether any history of
 /// the database will do.
-pub(crate) const GRANT: &str = "\
+pub const GRANT: &str = "\
 WITH state AS MATERIALIZED ( \
   SELECT l.fence, l.attempt, s.id AS session, s.owner, s.ttl_ms, s.private, \
     floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
-    m.floor, \
+    (SELECT m.floor FROM dlock_meta m) AS floor, \
     EXISTS (SELECT FROM dlock_settled d WHERE d.session = $8 AND d.attempt = $4) AS settled, \
-    ($9 OR (m.system_identifier, m.timeline) = (SELECT c.system_identifier, \
-      ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint \
-      FROM pg_control_system() c)) IS TRUE AS same_history, \
+    $9 OR EXISTS (SELECT FROM dlock_meta m, pg_control_system() c \
+      WHERE m.system_identifier = c.system_identifier AND m.timeline = \
+        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint) \
+      AS same_history, \
     ($5 OR EXISTS (SELECT FROM dlock_sessions o \
       WHERE o.id = $3 AND NOT o.private AND o.expires_at > clock_timestamp())) AS fit \
-  FROM dlock_locks l CROSS JOIN dlock_meta m LEFT JOIN dlock_sessions s ON s.id = l.session \
+  FROM dlock_locks l LEFT JOIN dlock_sessions s ON s.id = l.session \
   WHERE l.namespace = $1 AND l.name = $2 \
 ), drawn AS MATERIALIZED ( \
   SELECT nextval('dlock_fencing_token_seq') AS token FROM state \
@@ -82,7 +83,7 @@ SELECT fence, attempt, session, owner, ttl_ms, private, left_ms, floor, settled,
 
 /// Who holds a lock, looked at: polls and recoveries write nothing (trap 28). `$1` namespace, `$2`
 /// name, `$3` under which session the attempt would be settled, `$4` attempt.
-pub(crate) const LOOK_LOCK: &str = "\
+pub const LOOK_LOCK: &str = "\
 SELECT l.fence, l.attempt, s.id AS session, s.owner, s.ttl_ms, s.private, \
   floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
   EXISTS (SELECT FROM dlock_settled d WHERE d.session = $3 AND d.attempt = $4) AS settled \
@@ -90,7 +91,7 @@ FROM dlock_locks l LEFT JOIN dlock_sessions s ON s.id = l.session AND s.expires_
 WHERE l.namespace = $1 AND l.name = $2";
 
 /// What can be seen of a live lock. `$1` namespace, `$2` name.
-pub(crate) const READ: &str = "\
+pub const READ: &str = "\
 SELECT l.name, l.fence, s.id AS session, s.owner, \
   floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
   (extract(epoch FROM l.acquired_at) * 1000)::bigint AS acquired_ms \
@@ -98,7 +99,7 @@ FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session AND s.expires_at > 
 WHERE l.namespace = $1 AND l.name = $2";
 
 /// Live locks in byte order. `$1` namespace, `$2` prefix, `$3` after which name, `$4` how many.
-pub(crate) const LIST: &str = "\
+pub const LIST: &str = "\
 SELECT l.name, l.fence, s.id AS session, s.owner, \
   floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
   (extract(epoch FROM l.acquired_at) * 1000)::bigint AS acquired_ms \
@@ -107,19 +108,19 @@ WHERE l.namespace = $1 AND l.name > $3 AND l.name >= $2 AND starts_with(l.name, 
 ORDER BY l.name LIMIT $4";
 
 /// Locks the session that holds a grant. `$1` namespace, `$2` name, `$3` token.
-pub(crate) const LOCK_HOLDER: &str = "\
+pub const LOCK_HOLDER: &str = "\
 SELECT FROM dlock_sessions s WHERE s.id = \
   (SELECT l.session FROM dlock_locks l WHERE l.namespace = $1 AND l.name = $2 AND l.fence = $3) \
 FOR NO KEY UPDATE OF s";
 
 /// Keeps a grant from being taken away until the transaction ends. `$1` namespace, `$2` name, `$3`
 /// token.
-pub(crate) const SHARE_GRANT: &str = "\
+pub const SHARE_GRANT: &str = "\
 SELECT FROM dlock_locks WHERE namespace = $1 AND name = $2 AND fence = $3 FOR SHARE";
 
 /// Moves the holder's expiry, its row being locked: the new time is counted from now, not from when
 /// the waiting began (trap 24). `$1` namespace, `$2` name, `$3` token.
-pub(crate) const EXTEND: &str = "\
+pub const EXTEND: &str = "\
 UPDATE dlock_sessions s SET expires_at = clock_timestamp() + s.ttl_ms * interval '1 millisecond' \
 FROM dlock_locks l \
 WHERE l.namespace = $1 AND l.name = $2 AND l.fence = $3 AND s.id = l.session \
@@ -128,7 +129,7 @@ RETURNING s.id AS session, s.owner, s.ttl_ms";
 
 /// Frees a grant, and ends its session if that was made for it. `$1` namespace, `$2` name, `$3`
 /// token.
-pub(crate) const RELEASE: &str = "\
+pub const RELEASE: &str = "\
 WITH held AS MATERIALIZED ( \
   SELECT s.id, s.private FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session \
   WHERE l.namespace = $1 AND l.name = $2 AND l.fence = $3 \
@@ -142,10 +143,10 @@ SELECT count(*) AS number FROM held";
 
 /// Breaks a lock, raises its floor and notes who did. `$1` namespace, `$2` name, `$3` the token that
 /// is expected or null, `$4` actor, `$5` reason.
-pub(crate) const REVOKE: &str = "\
+pub const REVOKE: &str = "\
 WITH state AS MATERIALIZED ( \
-  SELECT l.fence, s.id AS session, s.private, m.floor \
-  FROM dlock_locks l CROSS JOIN dlock_meta m LEFT JOIN dlock_sessions s ON s.id = l.session \
+  SELECT l.fence, s.id AS session, s.private, (SELECT m.floor FROM dlock_meta m) AS floor \
+  FROM dlock_locks l LEFT JOIN dlock_sessions s ON s.id = l.session \
   WHERE l.namespace = $1 AND l.name = $2 \
 ), drawn AS MATERIALIZED ( \
   SELECT nextval('dlock_fencing_token_seq') AS token FROM state \
@@ -168,15 +169,14 @@ SELECT fence, session IS NOT NULL AS live, floor, (SELECT token FROM drawn) AS d
 
 /// Settles an attempt and ends what it holds, the lock's row being locked. `$1` namespace, `$2`
 /// name, `$3` attempt, `$4` its session or null for a private holder, `$5` most marks of a session.
-pub(crate) const FORGET: &str = "\
+pub const FORGET: &str = "\
 WITH of AS MATERIALIZED ( \
   SELECT CASE WHEN $4 IS NULL OR (SELECT private FROM dlock_sessions WHERE id = $4) \
     THEN ''::bytea ELSE $4 END AS mark, \
     $4 IS NULL OR EXISTS (SELECT FROM dlock_sessions WHERE id = $4) AS there \
 ), room AS MATERIALIZED ( \
-  SELECT o.mark = ''::bytea OR EXISTS (SELECT FROM dlock_settled d \
-      WHERE d.session = o.mark AND d.attempt = $3) \
-    OR (SELECT count(*) FROM dlock_settled d WHERE d.session = o.mark) < $5 AS enough FROM of o \
+  SELECT $4 IS NULL OR (SELECT count(*) FROM (SELECT FROM dlock_settled d \
+    WHERE d.session = $4 AND d.attempt <> $3 LIMIT $5) others) < $5 AS enough \
 ), marked AS ( \
   INSERT INTO dlock_settled (session, attempt, settled_at) \
   SELECT o.mark, $3, clock_timestamp() FROM of o, room r WHERE o.there AND r.enough \
@@ -194,44 +194,44 @@ WITH of AS MATERIALIZED ( \
 SELECT (SELECT count(*) FROM held) AS number, r.enough AS enough FROM room r";
 
 /// Opens a session. `$1` id, `$2` owner, `$3` lifetime in milliseconds.
-pub(crate) const OPEN: &str = "\
+pub const OPEN: &str = "\
 INSERT INTO dlock_sessions (id, owner, ttl_ms, expires_at, private) \
 VALUES ($1, $2, $3, clock_timestamp() + $3 * interval '1 millisecond', false) \
 ON CONFLICT (id) DO NOTHING RETURNING id";
 
 /// Frees what a session of this id held before it ended: the id comes to life again, its old grants
 /// must not. `$1` id.
-pub(crate) const FREE_OF_THE_DEAD: &str = "\
+pub const FREE_OF_THE_DEAD: &str = "\
 UPDATE dlock_locks SET session = NULL, attempt = NULL \
 WHERE session = $1 AND NOT EXISTS (SELECT FROM dlock_sessions WHERE id = $1)";
 
 /// Locks a session's row. `$1` id.
-pub(crate) const LOCK_SESSION: &str = "SELECT FROM dlock_sessions WHERE id = $1 FOR NO KEY UPDATE";
+pub const LOCK_SESSION: &str = "SELECT FROM dlock_sessions WHERE id = $1 FOR NO KEY UPDATE";
 
 /// Moves a session's expiry, its row being locked. `$1` id.
-pub(crate) const KEEP: &str = "\
+pub const KEEP: &str = "\
 UPDATE dlock_sessions SET expires_at = clock_timestamp() + ttl_ms * interval '1 millisecond' \
 WHERE id = $1 AND expires_at > clock_timestamp() RETURNING owner, ttl_ms, private, ttl_ms AS left_ms";
 
 /// As [`KEEP`], for a session that is what the caller says. `$1` id, `$2` owner, `$3` lifetime.
-pub(crate) const KEEP_AS: &str = "\
+pub const KEEP_AS: &str = "\
 UPDATE dlock_sessions SET expires_at = clock_timestamp() + ttl_ms * interval '1 millisecond' \
 WHERE id = $1 AND expires_at > clock_timestamp() AND owner = $2 AND ttl_ms = $3 AND NOT private \
 RETURNING owner, ttl_ms, private, ttl_ms AS left_ms";
 
 /// Which of the listed grants are not there: their places in the list. `$1` session, `$2`
 /// namespaces, `$3` names, `$4` tokens.
-pub(crate) const LOST: &str = "\
+pub const LOST: &str = "\
 SELECT h.place AS number FROM unnest($2, $3, $4) WITH ORDINALITY AS h (namespace, name, token, place) \
 WHERE NOT EXISTS (SELECT FROM dlock_locks l WHERE l.namespace = h.namespace AND l.name = h.name \
   AND l.fence = h.token AND l.session = $1)";
 
 /// Deletes a session that has expired. `$1` id.
-pub(crate) const EXPIRE: &str =
+pub const EXPIRE: &str =
     "DELETE FROM dlock_sessions WHERE id = $1 AND expires_at <= clock_timestamp()";
 
 /// A session and what it holds, of one moment. `$1` id.
-pub(crate) const LOOK: &str = "\
+pub const LOOK: &str = "\
 SELECT s.owner, s.ttl_ms, \
   floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
   l.namespace, l.name, l.fence, l.attempt \
@@ -239,11 +239,11 @@ FROM dlock_sessions s LEFT JOIN dlock_locks l ON l.session = s.id \
 WHERE s.id = $1 AND s.expires_at > clock_timestamp() ORDER BY l.namespace, l.name";
 
 /// Ends a session, and with it all that it holds. `$1` id.
-pub(crate) const CLOSE: &str = "\
+pub const CLOSE: &str = "\
 DELETE FROM dlock_sessions WHERE id = $1 RETURNING expires_at > clock_timestamp() AS live";
 
 /// Deletes sessions that have expired. `$1` how many at most.
-pub(crate) const REAP: &str = "\
+pub const REAP: &str = "\
 WITH gone AS MATERIALIZED ( \
   SELECT id FROM dlock_sessions WHERE expires_at <= clock_timestamp() ORDER BY id LIMIT $1 \
   FOR UPDATE SKIP LOCKED \
@@ -256,7 +256,7 @@ SELECT count(*) AS number FROM reaped";
 /// Forgets locks that nobody has held for long, behind the floor; what is held still counts as
 /// touched. A row that was granted meanwhile passes the predicate no more. `$1` how many at most,
 /// `$2` how long in milliseconds.
-pub(crate) const PURGE: &str = "\
+pub const PURGE: &str = "\
 WITH idle AS MATERIALIZED ( \
   SELECT l.namespace, l.name, l.fence, l.session FROM dlock_locks l \
   WHERE l.touched_at < clock_timestamp() - $2 * interval '1 millisecond' \
@@ -274,7 +274,7 @@ FROM (SELECT max(fence) AS highest FROM gone) g WHERE g.highest > m.floor";
 
 /// Forgets old marks of attempts whose session is gone, and the oldest of too many. `$1` how many at
 /// most, `$2` how old in milliseconds, `$3` most marks of private holders.
-pub(crate) const PURGE_MARKS: &str = "\
+pub const PURGE_MARKS: &str = "\
 DELETE FROM dlock_settled d USING ( \
   (SELECT o.session, o.attempt FROM dlock_settled o \
    WHERE o.settled_at < clock_timestamp() - $2 * interval '1 millisecond' \
@@ -286,23 +286,22 @@ DELETE FROM dlock_settled d USING ( \
 ) old WHERE d.session = old.session AND d.attempt = old.attempt";
 
 /// Keeps the newest notes of who broke what. `$1` how many.
-pub(crate) const PURGE_NOTES: &str = "\
+pub const PURGE_NOTES: &str = "\
 DELETE FROM dlock_revocations WHERE id <= (SELECT max(id) FROM dlock_revocations) - $1";
 
 /// Says when the store was last looked after: always written, so that readiness is a real commit.
-pub(crate) const REAPED: &str = "UPDATE dlock_meta SET reaped_at = clock_timestamp()";
+pub const REAPED: &str = "UPDATE dlock_meta SET reaped_at = clock_timestamp()";
 
 /// The highest token or floor that anything here knows of.
-pub(crate) const HIGHEST: &str = "\
+pub const HIGHEST: &str = "\
 SELECT GREATEST((SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM dlock_fencing_token_seq), \
   (SELECT max(fence) FROM dlock_locks), (SELECT floor FROM dlock_meta)) AS number";
 
 /// Lets tokens go on above a floor. `$1` the floor, at least 1.
-pub(crate) const SET_SEQUENCE: &str =
-    "SELECT setval('dlock_fencing_token_seq', $1, true) AS number";
+pub const SET_SEQUENCE: &str = "SELECT setval('dlock_fencing_token_seq', $1, true) AS number";
 
 /// Ends all grants of a namespace and counts those that were live. `$1` namespace.
-pub(crate) const END_ALL: &str = "\
+pub const END_ALL: &str = "\
 WITH held AS MATERIALIZED ( \
   SELECT l.name, s.id, s.private, s.expires_at > clock_timestamp() AS live \
   FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session WHERE l.namespace = $1 \
@@ -315,22 +314,22 @@ WITH held AS MATERIALIZED ( \
 SELECT count(*) FILTER (WHERE live) AS number FROM held";
 
 /// Notes a floor. `$1` the floor.
-pub(crate) const NOTE_FLOOR: &str = "UPDATE dlock_meta SET floor = GREATEST(floor, $1)";
+pub const NOTE_FLOOR: &str = "UPDATE dlock_meta SET floor = GREATEST(floor, $1)";
 
 /// Takes the database's present history for the one that tokens belong to.
-pub(crate) const NOTE_HISTORY: &str = "\
+pub const NOTE_HISTORY: &str = "\
 UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, \
   ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint \
   FROM pg_control_system() c)";
 
 /// As [`NOTE_HISTORY`], where none was noted yet.
-pub(crate) const NOTE_FIRST_HISTORY: &str = "\
+pub const NOTE_FIRST_HISTORY: &str = "\
 UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, \
   ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint \
   FROM pg_control_system() c) WHERE system_identifier IS NULL";
 
 /// Whether this role may ask which history the database is in.
-pub(crate) const KNOWS_HISTORY: &str = "\
+pub const KNOWS_HISTORY: &str = "\
 SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') \
   AND has_function_privilege('pg_catalog.pg_walfile_name(pg_lsn)', 'EXECUTE') \
   AND has_function_privilege('pg_catalog.pg_current_wal_insert_lsn()', 'EXECUTE') AS yes";
