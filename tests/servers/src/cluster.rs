@@ -7,11 +7,13 @@ use std::{fmt::Write as _, net::SocketAddrV4, path::Path};
 use tempfile::TempDir;
 
 use crate::{
-    container::{CLIENT_PORT, Contained},
+    container::Contained,
     gateway::{Gateway, Status},
+    place::{Place, State, end_of, is_taken},
     ports::Ports,
     process::Process,
-    version::{Source, Version},
+    source::Source,
+    version::Version,
     wait,
     watchdog::{Kind, Watchdog},
 };
@@ -19,14 +21,14 @@ use crate::{
 /// How often a cluster is begun anew because somebody took one of its ports in between.
 const STARTS: u32 = 5;
 
-/// How much of a log is shown.
-const SHOWN: usize = 30;
+/// The port that members in containers serve clients on.
+const CLIENT_PORT: u16 = 2379;
 
 /// The port that members in containers meet each other on.
 const PEER_PORT: u16 = 2380;
 
-/// What the system says where a port is taken.
-const TAKEN: &str = "address already in use";
+/// Where members in containers have their data.
+const DATA: &str = "/etcd-data";
 
 /// A running cluster of etcd. Members are counted from 0.
 ///
@@ -53,19 +55,6 @@ struct Member {
     place: Place,
     state: State,
     gateway: Gateway,
-}
-
-#[derive(Debug)]
-enum Place {
-    Process(Process),
-    Container(Box<Contained>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Running,
-    Paused,
-    Killed,
 }
 
 impl EtcdCluster {
@@ -107,7 +96,7 @@ impl EtcdCluster {
         for _ in 0..STARTS {
             match Self::attempt(version, source, members, flags) {
                 Ok(cluster) => return cluster,
-                Err(said) if said.contains(TAKEN) => {}
+                Err(said) if is_taken(&said) => {}
                 Err(said) => panic!("etcd {version} from {source:?} does not start:\n{said}"),
             }
         }
@@ -153,9 +142,17 @@ impl EtcdCluster {
             let mut args = shared_args(index, &peers, &url, flags);
             args.push(format!("--listen-client-urls={url}"));
             args.push(format!("--listen-peer-urls={}", peers[index]));
-            args.push(format!("--data-dir={}", folder.join(format!("m{index}")).display()));
-            let log = folder.join(format!("m{index}.log"));
-            let process = Process { binary: binary.to_owned(), args, log, life: None };
+            let data = folder.join(format!("m{index}"));
+            args.push(format!("--data-dir={}", data.display()));
+            let process = Process {
+                binary: binary.to_owned(),
+                args,
+                env: Vec::new(),
+                withheld: "ETCD",
+                data,
+                log: folder.join(format!("m{index}.log")),
+                life: None,
+            };
             self.members.push(Member::at(client, Place::Process(process)));
         }
     }
@@ -181,13 +178,19 @@ impl EtcdCluster {
             let mut args = shared_args(index, &peers, &format!("http://{published}"), flags);
             args.push(format!("--listen-client-urls=http://0.0.0.0:{CLIENT_PORT}"));
             args.push(format!("--listen-peer-urls=http://0.0.0.0:{PEER_PORT}"));
-            args.push("--data-dir=/etcd-data".to_owned());
+            args.push(format!("--data-dir={DATA}"));
             let contained = Contained {
                 image: image.to_owned(),
                 tag: tag.to_owned(),
                 name,
                 network: self.network.clone(),
+                entrypoint: "etcd",
                 args,
+                env: Vec::new(),
+                user: None,
+                data: DATA,
+                put_back: None,
+                port: CLIENT_PORT,
                 published,
                 container: None,
             };
@@ -217,20 +220,14 @@ impl EtcdCluster {
     /// Stops a member where it stands (`SIGSTOP`): its connections stay, and nothing comes of them.
     pub fn pause(&mut self, member: usize) {
         let member = self.member(member, &[State::Running]);
-        match &member.place {
-            Place::Process(process) => process.pause(),
-            Place::Container(container) => container.pause(),
-        }
+        member.place.pause();
         member.state = State::Paused;
     }
 
     /// Lets a paused member go on (`SIGCONT`). It has not necessarily caught up on return.
     pub fn resume(&mut self, member: usize) {
         let member = self.member(member, &[State::Paused]);
-        match &member.place {
-            Place::Process(process) => process.resume(),
-            Place::Container(container) => container.resume(),
-        }
+        member.place.resume();
         member.state = State::Running;
     }
 
@@ -239,15 +236,7 @@ impl EtcdCluster {
     pub fn kill(&mut self, member: usize) {
         self.member(member, &[State::Running, State::Paused]);
         let (member, watchdog) = (&mut self.members[member], &self.watchdog);
-        match &mut member.place {
-            Place::Process(process) => process.kill(watchdog),
-            Place::Container(container) => {
-                if member.state == State::Paused {
-                    container.resume();
-                }
-                container.kill();
-            }
-        }
+        member.place.kill(member.state, watchdog);
         member.state = State::Killed;
     }
 
@@ -297,10 +286,7 @@ impl EtcdCluster {
     pub fn back_up(&mut self, member: usize) -> Backup {
         let folder = tempfile::tempdir().expect("there is room for a backup");
         let to = folder.path().join("data");
-        match &self.member(member, &[State::Killed]).place {
-            Place::Process(process) => process.copy_data_to(&to),
-            Place::Container(container) => container.copy_data_to(&to),
-        }
+        self.member(member, &[State::Killed]).place.copy_data_to(&to);
         Backup(folder)
     }
 
@@ -308,10 +294,7 @@ impl EtcdCluster {
     /// one: other members would bring it up to date.
     pub fn put_back(&mut self, member: usize, backup: &Backup) {
         let from = backup.0.path().join("data");
-        match &self.member(member, &[State::Killed]).place {
-            Place::Process(process) => process.copy_data_from(&from),
-            Place::Container(container) => container.copy_data_from(&from),
-        }
+        self.member(member, &[State::Killed]).place.copy_data_from(&from);
     }
 
     /// Forgets every version of every key but the newest, and returns the revision it was done at.
@@ -325,13 +308,7 @@ impl EtcdCluster {
     /// What a member said in all its lives.
     #[must_use]
     pub fn log(&self, member: usize) -> String {
-        match &self.members[member].place {
-            Place::Process(process) => {
-                let said = std::fs::read(&process.log).unwrap_or_default();
-                String::from_utf8_lossy(&said).into_owned()
-            }
-            Place::Container(container) => container.log(),
-        }
+        self.members[member].place.log()
     }
 
     fn member(&mut self, index: usize, states: &[State]) -> &mut Member {
@@ -349,12 +326,7 @@ impl EtcdCluster {
 
     fn begin(&mut self, index: usize) -> Result<(), String> {
         let (member, watchdog) = (&mut self.members[index], &self.watchdog);
-        match &mut member.place {
-            Place::Process(process) => process.start(watchdog),
-            Place::Container(container) => {
-                container.start(watchdog).map_err(|error| in_words(&error))?;
-            }
-        }
+        member.place.start(watchdog)?;
         member.state = State::Running;
         Ok(())
     }
@@ -365,7 +337,7 @@ impl EtcdCluster {
         let ready = wait::until(|| {
             let mut running =
                 self.members.iter_mut().filter(|member| member.state == State::Running);
-            ended = running.any(|member| member.has_ended());
+            ended = running.any(|member| member.place.has_ended());
             let mut running = self.members.iter().filter(|member| member.state == State::Running);
             ended || running.all(|member| member.gateway.is_healthy())
         });
@@ -376,9 +348,7 @@ impl EtcdCluster {
     fn said(&self) -> String {
         let mut said = String::new();
         for index in 0..self.members.len() {
-            let log = self.log(index);
-            let lines: Vec<_> = log.lines().collect();
-            let shown = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+            let shown = end_of(&self.log(index));
             let _ = writeln!(said, "member {index}, {:?}:\n{shown}", self.members[index].state);
         }
         said
@@ -388,15 +358,9 @@ impl EtcdCluster {
 impl Drop for EtcdCluster {
     fn drop(&mut self) {
         for member in &mut self.members {
-            match &mut member.place {
-                Place::Process(process) => process.kill(&self.watchdog),
-                Place::Container(container) => container.remove(&self.watchdog),
-            }
+            member.place.remove(&self.watchdog);
         }
-        let all_removed = self.members.iter().all(|member| match &member.place {
-            Place::Process(_) => true,
-            Place::Container(container) => container.container.is_none(),
-        });
+        let all_removed = self.members.iter().all(|member| member.place.is_removed());
         if let Some(network) = self.network.as_ref().filter(|_| all_removed) {
             // It went with the last container in it.
             let _ = self.watchdog.forget(network);
@@ -407,13 +371,6 @@ impl Drop for EtcdCluster {
 impl Member {
     fn at(client: SocketAddrV4, place: Place) -> Self {
         Self { place, state: State::Killed, gateway: Gateway::at(client) }
-    }
-
-    fn has_ended(&mut self) -> bool {
-        match &mut self.place {
-            Place::Process(process) => process.has_ended(),
-            Place::Container(container) => container.has_ended(),
-        }
     }
 }
 
@@ -430,15 +387,4 @@ fn shared_args(index: usize, peers: &[String], client: &str, flags: &[&str]) -> 
     ];
     args.extend(flags.iter().map(|flag| (*flag).to_owned()));
     args
-}
-
-/// An error with its causes.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let _ = write!(words, ": {next}");
-        cause = next.source();
-    }
-    words
 }

@@ -1,9 +1,14 @@
-//! A member in a container.
+//! A server in a container.
 
 #![expect(clippy::expect_used, reason = "only tests call it")]
 
 use std::{
-    ffi::OsStr, future::Future, net::SocketAddrV4, path::Path, process::Command, sync::OnceLock,
+    fs::File,
+    future::Future,
+    net::SocketAddrV4,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -13,12 +18,12 @@ use testcontainers::{
 };
 use tokio::runtime::Runtime;
 
-use crate::watchdog::{Kind, Watchdog};
+use crate::{
+    wait,
+    watchdog::{Kind, Watchdog},
+};
 
-/// The port that members listen on inside.
-pub(crate) const CLIENT_PORT: u16 = 2379;
-
-/// A member. Once made it stays there, stopped between its lives, with its data in it.
+/// A server. Once made it stays there, stopped between its lives, with its data in it.
 #[derive(Debug)]
 pub(crate) struct Contained {
     pub(crate) image: String,
@@ -27,7 +32,20 @@ pub(crate) struct Contained {
     pub(crate) name: String,
     /// The network it meets its peers in, if it has any.
     pub(crate) network: Option<String>,
+    /// The program in it.
+    pub(crate) entrypoint: &'static str,
     pub(crate) args: Vec<String>,
+    /// Further variables.
+    pub(crate) env: Vec<(&'static str, String)>,
+    /// Whom it runs as, if not as root.
+    pub(crate) user: Option<&'static str>,
+    /// The folder in it that has the data.
+    pub(crate) data: &'static str,
+    /// The folder in it that data are put into to be taken at the next start; else they are put over
+    /// those that are there.
+    pub(crate) put_back: Option<&'static str>,
+    /// The port that it listens on inside.
+    pub(crate) port: u16,
     /// Where its port is found from outside, in all its lives.
     pub(crate) published: SocketAddrV4,
     pub(crate) container: Option<ContainerAsync<GenericImage>>,
@@ -43,13 +61,13 @@ impl Contained {
             return block_on(container.start());
         }
         watchdog.watch(Kind::Container, &self.name).expect("the watchdog is there");
-        let image = GenericImage::new(&self.image, &self.tag).with_entrypoint("etcd");
+        let image = GenericImage::new(&self.image, &self.tag).with_entrypoint(self.entrypoint);
         let (port, address) = (self.published.port(), self.published.ip().to_string());
         let mut request = image
             .with_cmd(self.args.clone())
             .with_container_name(&self.name)
             .with_startup_timeout(Duration::from_secs(60))
-            .with_mapped_port(port, CLIENT_PORT.tcp())
+            .with_mapped_port(port, self.port.tcp())
             .with_host_config_modifier(move |host| {
                 // Published to this machine alone.
                 let bindings = host.port_bindings.iter_mut().flat_map(|ports| ports.values_mut());
@@ -59,6 +77,12 @@ impl Contained {
             });
         if let Some(network) = &self.network {
             request = request.with_network(network);
+        }
+        if let Some(user) = self.user {
+            request = request.with_user(user);
+        }
+        for (name, value) in &self.env {
+            request = request.with_env_var(*name, value);
         }
         self.container = Some(block_on(request.start())?);
         Ok(())
@@ -94,16 +118,30 @@ impl Contained {
         }
     }
 
-    /// Copies its data, while it is stopped.
-    pub(crate) fn copy_data_to(&self, to: &Path) {
-        copy(format!("{}:/etcd-data", self.name).as_ref(), to.as_os_str());
+    /// `SIGINT`, until it has ended.
+    pub(crate) fn interrupt(&self) {
+        let mut docker = Command::new("docker");
+        succeeds(docker.args(["kill", "--signal=INT", &self.name]).stdout(Stdio::null()));
+        assert!(wait::until(|| self.has_ended()), "it does not end:\n{}", self.log());
     }
 
-    /// Puts data over its own, while it is stopped. What was made since stays beside them; a member
-    /// that has not begun another file since is then as it was.
+    /// Copies its data, while it is stopped: as an archive, which keeps whose they are.
+    pub(crate) fn copy_data_to(&self, to: &Path) {
+        let archive = File::create(to).expect("there is room for a copy");
+        let mut docker = Command::new("docker");
+        docker.args(["cp", &format!("{}:{}", self.name, self.data), "-"]).stdout(archive);
+        succeeds(&mut docker);
+    }
+
+    /// Puts data back, while it is stopped. Where they go over its own, what was made since stays
+    /// beside them; a server that has not begun another file since is then as it was.
     pub(crate) fn copy_data_from(&self, from: &Path) {
-        let from = from.join(".");
-        copy(from.as_os_str(), format!("{}:/etcd-data", self.name).as_ref());
+        let archive = File::open(from).expect("the copy is there");
+        let beside = Path::new(self.data).parent().unwrap_or(Path::new("/"));
+        let to = self.put_back.map_or(beside, Path::new);
+        let mut docker = Command::new("docker");
+        docker.args(["cp", "--archive", "-", &format!("{}:{}", self.name, to.display())]);
+        succeeds(docker.stdin(archive));
     }
 
     /// What it said, in all its lives.
@@ -119,11 +157,11 @@ impl Contained {
     }
 }
 
-/// Copies into or out of a container.
-fn copy(from: &OsStr, to: &OsStr) {
-    let copied = Command::new("docker").arg("cp").arg(from).arg(to).output();
-    let copied = copied.expect("docker can be started");
-    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+/// Has the engine's own program do something.
+fn succeeds(command: &mut Command) {
+    let child = command.stderr(Stdio::piped()).spawn();
+    let done = child.and_then(Child::wait_with_output).expect("docker can be started");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// Runs a call to the engine to its end on a thread of its own, since the caller's may be one of a

@@ -23,14 +23,22 @@
 //! All calls block, and may be made inside a runtime of tokio. They hold up the thread that makes
 //! them: where tasks must go on meanwhile, the test's runtime needs several threads.
 
+mod bouncer;
 mod cluster;
 mod container;
 mod gateway;
+mod place;
+mod plain;
 mod ports;
+mod postgres;
 mod process;
+mod source;
+mod tree;
 mod version;
 mod wait;
 mod watchdog;
 
+pub use bouncer::{PgBouncer, Upstream};
 pub use cluster::{Backup, EtcdCluster};
+pub use postgres::{PostgresBackup, PostgresServer, PostgresVersion};
 pub use version::Version;

@@ -1,4 +1,4 @@
-//! A member as a process of this machine.
+//! A server as a process of this machine.
 
 #![expect(clippy::expect_used, reason = "only tests call it")]
 
@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
-    wait,
+    tree, wait,
     watchdog::{Kind, Watchdog},
 };
 
@@ -20,11 +20,17 @@ use crate::{
 /// if the test process dies before it could tell, the line never comes.
 const LAUNCH: &str = r#"read -r go && exec "$0" "$@" </dev/null"#;
 
-/// A member; between its lives there is only its data.
+/// A server; between its lives there is only its data.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) binary: PathBuf,
     pub(crate) args: Vec<String>,
+    /// Further variables.
+    pub(crate) env: Vec<(&'static str, String)>,
+    /// What the variables begin with that it must not inherit: they would be settings of it.
+    pub(crate) withheld: &'static str,
+    /// The folder that it keeps its data in.
+    pub(crate) data: PathBuf,
     /// What it says in all its lives.
     pub(crate) log: PathBuf,
     pub(crate) life: Option<Child>,
@@ -39,10 +45,11 @@ impl Process {
         command.args(["-c", LAUNCH]).arg(&self.binary).args(&self.args).stdin(Stdio::piped());
         command.stdout(log.try_clone().expect("a handle can be had twice")).stderr(log);
         for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"ETCD") {
+            if name.as_encoded_bytes().starts_with(self.withheld.as_bytes()) {
                 command.env_remove(name);
             }
         }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         let mut life = command.spawn().expect("a shell can be started");
         watchdog.watch(Kind::Process, &life.id().to_string()).expect("the watchdog is there");
         let mut go = life.stdin.take().expect("its input is a pipe");
@@ -52,18 +59,19 @@ impl Process {
 
     /// Copies its data, which nobody writes meanwhile.
     pub(crate) fn copy_data_to(&self, to: &Path) {
-        copy(self.data(), to);
+        copy(&self.data, to);
     }
 
     /// Replaces its data.
     pub(crate) fn copy_data_from(&self, from: &Path) {
-        std::fs::remove_dir_all(self.data()).expect("its data can be removed");
-        copy(from, self.data());
+        std::fs::remove_dir_all(&self.data).expect("its data can be removed");
+        copy(from, &self.data);
     }
 
-    fn data(&self) -> &Path {
-        let option = self.args.iter().find_map(|arg| arg.strip_prefix("--data-dir="));
-        Path::new(option.expect("a member has its data somewhere"))
+    /// What it said in all its lives.
+    pub(crate) fn log(&self) -> String {
+        let said = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&said).into_owned()
     }
 
     /// Whether it ended by itself.
@@ -71,39 +79,36 @@ impl Process {
         self.life.as_mut().is_some_and(|life| matches!(life.try_wait(), Ok(Some(_)) | Err(_)))
     }
 
-    /// `SIGSTOP`, until it stands.
+    /// `SIGSTOP` to it and its children, until they stand.
     pub(crate) fn pause(&self) {
-        self.signal(Signal::STOP);
-        let path = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
-        let stands = wait::until(|| {
-            let stat = std::fs::read_to_string(&path).unwrap_or_default();
-            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-        });
-        assert!(stands, "a process that was sent SIGSTOP goes on");
+        tree::pause(self.pid());
     }
 
-    /// `SIGCONT`.
+    /// `SIGCONT` to it and its children.
     pub(crate) fn resume(&self) {
-        self.signal(Signal::CONT);
+        tree::resume(self.pid());
     }
 
-    /// `SIGKILL`, until it is gone.
+    /// `SIGKILL` to it and its children, until they are gone.
     pub(crate) fn kill(&mut self, watchdog: &Watchdog) {
         let Some(mut life) = self.life.take() else { return };
-        // Fails only where it has ended.
-        let _ = life.kill();
+        let children = tree::kill(Pid::from_child(&life));
         // Fails only where the watchdog was killed; then there is nobody to mislead.
         let _ = watchdog.forget(&life.id().to_string());
         let _ = life.wait();
+        tree::wait_until_gone(&children);
+    }
+
+    /// `SIGINT`, until it has ended.
+    pub(crate) fn stop(&mut self, watchdog: &Watchdog) {
+        kill_process(self.pid(), Signal::INT).expect("it runs");
+        let ended = wait::until(|| self.has_ended());
+        assert!(ended, "it does not end:\n{}", self.log());
+        self.kill(watchdog);
     }
 
     fn pid(&self) -> Pid {
-        let life = self.life.as_ref().expect("it runs");
-        Pid::from_child(life)
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).expect("it runs");
+        Pid::from_child(self.life.as_ref().expect("it runs"))
     }
 }
 

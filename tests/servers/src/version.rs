@@ -1,6 +1,8 @@
 //! Which etcd, and where one is found.
 
-use std::{fmt, path::PathBuf, process::Command};
+use std::{fmt, process::Command};
+
+use crate::source::{Source, image_told};
 
 /// A version of etcd that dlock is tested on. `xtask/src/backends/choice.rs`, which depends on no member
 /// of the workspace, has its twin: variables and numbers must agree.
@@ -11,18 +13,6 @@ pub enum Version {
     /// 3.5 or newer, as in Debian 13.
     New,
 }
-
-/// Where a member's program comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// A program of this machine.
-    Binary(PathBuf),
-    /// An image with `etcd` on its path.
-    Image { name: String, tag: String },
-}
-
-/// What a variable begins with that names an image.
-const IMAGE: &str = "image:";
 
 impl Version {
     /// The variable that says where this version is: the path of a program, or `image:NAME:TAG`.
@@ -75,8 +65,7 @@ impl Version {
         installed: &dyn Fn() -> Option<String>,
     ) -> Result<Source, String> {
         match env(self.variable()) {
-            Some(told) if told.starts_with(IMAGE) => image(&told),
-            Some(told) => Ok(Source::Binary(told.into())),
+            Some(told) => Source::told(&told),
             None if installed().as_deref().and_then(Self::of) == Some(self) => {
                 Ok(Source::Binary("etcd".into()))
             }
@@ -95,18 +84,13 @@ impl Version {
     }
 
     fn find_image_among(self, env: &dyn Fn(&str) -> Option<String>) -> Result<Source, String> {
-        let told = env(self.image_variable())
-            .or_else(|| env(self.variable()).filter(|told| told.starts_with(IMAGE)));
-        told.map_or_else(
-            || {
-                Err(format!(
-                    "no image of etcd {self}: run `cargo xtask test`, which builds one where docker \
-                     is there; or build it with `cargo xtask images` and set {} to what that prints",
-                    self.image_variable()
-                ))
-            },
-            |told| image(&told),
-        )
+        image_told(env, self.image_variable(), self.variable()).unwrap_or_else(|| {
+            Err(format!(
+                "no image of etcd {self}: run `cargo xtask test`, which builds one where docker is \
+                 there; or build it with `cargo xtask images` and set {} to what that prints",
+                self.image_variable()
+            ))
+        })
     }
 }
 
@@ -117,13 +101,6 @@ impl fmt::Display for Version {
             Self::New => "3.5",
         })
     }
-}
-
-/// The image that a variable names.
-fn image(told: &str) -> Result<Source, String> {
-    let named = told.strip_prefix(IMAGE).unwrap_or(told).rsplit_once(':');
-    let (name, tag) = named.ok_or_else(|| format!("`{told}` names no image as image:NAME:TAG"))?;
-    Ok(Source::Image { name: name.to_owned(), tag: tag.to_owned() })
 }
 
 /// The number of the installed etcd.

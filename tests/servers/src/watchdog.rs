@@ -18,11 +18,20 @@ use std::{
 
 /// Its work. `$1` is the folder to remove; a line is a kind of thing and its name, or `gone` and
 /// the name. An engine that is at creating a container cannot be stopped at that, so what is not
-/// there yet is looked for again.
+/// there yet is looked for again. A process is stopped before its children are looked for, so that it
+/// starts no more; a server of PostgreSQL that was killed leaves a memory segment to the system, whose
+/// number stands in its lock file.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 pids= containers= networks=
 without() { for word in $1; do [ "$word" = "$2" ] || printf ' %s' "$word"; done; }
+below() {
+  for file in /proc/[0-9]*/stat; do
+    read -r line <"$file" || continue
+    set -- "$1" ${line##*)}
+    [ "$3" != "$1" ] || printf ' %s' "${line%% *}"
+  done
+}
 while read -r kind name; do
   case $kind in
     process) pids="$pids $name" ;;
@@ -34,7 +43,10 @@ while read -r kind name; do
       networks=$(without "$networks" "$name") ;;
   esac
 done
-[ -z "$pids" ] || kill -KILL $pids
+for pid in $pids; do
+  kill -STOP "$pid"
+  kill -KILL "$pid" $(below "$pid")
+done
 if [ -n "$containers$networks" ]; then
   for again in 1 2 3; do
     [ -z "$containers" ] || docker rm -fv $containers
@@ -42,6 +54,9 @@ if [ -n "$containers$networks" ]; then
     sleep 1
   done
 fi
+for lock in "$1"/*/postmaster.pid; do
+  segment=$(sed -n 7p "$lock") && [ -z "$segment" ] || ipcrm -m "${segment##* }"
+done
 rm -rf "$1"
 "#;
 
