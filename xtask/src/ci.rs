@@ -97,6 +97,7 @@ fn plan(app: &Member) -> Vec<Step> {
         }
     }
     steps.push(step("default features", &format!("check -p {}", app.name)));
+    steps.push(step("fence without a database", "check -p dlock-fence --no-default-features"));
     steps.push(Step { name: isolation::RULE.into(), action: Action::Isolation });
     steps.push(Step { name: "verify".into(), action: Action::Verify });
     steps
@@ -143,6 +144,7 @@ mod tests {
         assert!(lines.contains(&format!("{bare} --features cli")));
         assert!(lines.contains(&format!("{bare} --features embedded")));
         assert!(lines.contains(&"check -p dlock".to_owned()));
+        assert!(lines.contains(&"check -p dlock-fence --no-default-features".to_owned()));
         assert!(!lines.iter().any(|line| line.contains("--features default")));
     }
 

@@ -114,6 +114,13 @@ mod tests {
     }
 
     #[test]
+    fn a_fence_that_is_more_than_an_examples_is_found() {
+        let tree = "dlock v0.1.0\ndlock-fence v0.1.0\ndiesel-async v0.9.2\ntokio-postgres v0.7.0\n";
+        assert_eq!(found(tree, None), ["diesel-async", "tokio-postgres"]);
+        assert_eq!(found(tree, Some("cli")), ["diesel-async", "tokio-postgres"]);
+    }
+
+    #[test]
     fn a_feature_may_bring_what_the_features_it_turns_on_bring() {
         let tree = "dlock v0.1.0\ndiesel v2.3.0\nhyper v1.0.0\n";
         assert!(found(tree, Some("cli")).is_empty());

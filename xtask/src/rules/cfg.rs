@@ -7,9 +7,15 @@ use crate::{grep, lex, rules};
 /// The name findings carry.
 pub const RULE: &str = "cfg";
 
-/// Where features are turned into types.
-const WIRING: &[&str] =
-    &["app/src/lib.rs", "app/src/main.rs", "app/src/wiring.rs", "app/src/wiring/"];
+/// Where features are turned into types. The fence has no wiring above it, since it is used without
+/// the rest: its root gates a module for each kind of resource.
+const WIRING: &[&str] = &[
+    "adapters/fence/src/lib.rs",
+    "app/src/lib.rs",
+    "app/src/main.rs",
+    "app/src/wiring.rs",
+    "app/src/wiring/",
+];
 
 /// Further places. Meant for three things that have to stand where they act, and for no others:
 /// failpoints, planted bugs that the judge has to catch, and the export of traces. None is there.
@@ -65,10 +71,15 @@ mod tests {
     fn a_feature_in_a_service_is_found_however_it_is_written() {
         let source = "#[cfg(feature = \"a\")]\nfn a() {}\n#[cfg(all(unix,\n    not(feature=\"b\")))]\n\
                       fn b() { if cfg!(feature = \"c\") {} }\n#[cfg_attr(feature = \"d\", test)]\n";
-        let house = house(&[("app/src/service.rs", source), ("adapters/x/build.rs", "")]);
+        let house = house(&[
+            ("app/src/service.rs", source),
+            ("adapters/fence/src/resource.rs", "#[cfg(feature = \"postgres\")]\nfn a() {}\n"),
+            ("adapters/x/build.rs", ""),
+        ]);
         let mut places = places(&check(&house));
         places.sort();
-        let lines = [1, 3, 5, 6].map(|line| format!("app/src/service.rs:{line}"));
+        let mut lines = vec!["adapters/fence/src/resource.rs:1".to_owned()];
+        lines.extend([1, 3, 5, 6].map(|line| format!("app/src/service.rs:{line}")));
         assert_eq!(places, lines);
     }
 
@@ -78,6 +89,7 @@ mod tests {
         let other = "// #[cfg(feature = \"x\")]\n#[cfg(test)]\nmod tests {}\n#[cfg(unix)]\n\
                      fn feature() { mycfg(feature = 1); let s = \"cfg(feature = 1)\"; }\n";
         let house = house(&[
+            ("adapters/fence/src/lib.rs", gated),
             ("app/src/lib.rs", gated),
             ("app/src/main.rs", gated),
             ("app/src/wiring.rs", gated),

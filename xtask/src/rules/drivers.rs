@@ -7,6 +7,10 @@ use crate::house::House;
 /// The name findings carry.
 pub const RULE: &str = "drivers";
 
+/// Whose dev-dependencies may be any driver: its examples open connections of their own, as those
+/// do who use it.
+const WITH_EXAMPLES: &str = "dlock";
+
 /// A driver and who may name it.
 #[derive(Debug)]
 struct Driver {
@@ -14,20 +18,14 @@ struct Driver {
     /// Members that may depend on it in any way. `dlock-fence` is among them wherever it takes the
     /// caller's own connection.
     homes: &'static [&'static str],
-    /// Whether examples of package `dlock` may open a connection of their own.
-    in_examples: bool,
 }
 
 const DRIVERS: &[Driver] = &[
-    Driver { name: "libsqlite3-sys", homes: &["dlock-embedded", "dlock-fence"], in_examples: true },
-    Driver { name: "diesel-async", homes: &["dlock-postgres", "dlock-fence"], in_examples: true },
-    Driver { name: "tokio-postgres", homes: &["dlock-postgres", "dlock-fence"], in_examples: true },
-    Driver { name: "etcd-client", homes: &["dlock-etcd", "dlock-fence"], in_examples: true },
-    Driver {
-        name: "diesel",
-        homes: &["dlock-embedded", "dlock-postgres", "dlock-fence"],
-        in_examples: false,
-    },
+    Driver { name: "libsqlite3-sys", homes: &["dlock-embedded", "dlock-fence"] },
+    Driver { name: "diesel-async", homes: &["dlock-postgres", "dlock-fence"] },
+    Driver { name: "tokio-postgres", homes: &["dlock-postgres", "dlock-fence"] },
+    Driver { name: "etcd-client", homes: &["dlock-etcd", "dlock-fence"] },
+    Driver { name: "diesel", homes: &["dlock-embedded", "dlock-postgres", "dlock-fence"] },
 ];
 
 /// Finds every member that names a driver which is not its own.
@@ -39,7 +37,7 @@ pub fn check(house: &House) -> Vec<Finding> {
             let Some(driver) = DRIVERS.iter().find(|driver| driver.name == dep.name) else {
                 continue;
             };
-            let example = driver.in_examples && member.name == "dlock" && dep.kind == Kind::Dev;
+            let example = member.name == WITH_EXAMPLES && dep.kind == Kind::Dev;
             if !example && !driver.homes.contains(&member.name.as_str()) {
                 findings.push(Finding {
                     rule: RULE,
@@ -69,7 +67,10 @@ mod tests {
         assert_eq!(found("dlock-http", "etcd-client", Kind::Dev), 1);
         assert_eq!(found("dlock-embedded", "tokio-postgres", Kind::Normal), 1);
         assert_eq!(found("dlock-conformance", "diesel", Kind::Normal), 1);
-        assert_eq!(found("dlock", "diesel", Kind::Dev), 1);
+        assert_eq!(found("dlock", "diesel", Kind::Normal), 1);
+        assert_eq!(found("dlock", "diesel-async", Kind::Normal), 1);
+        assert_eq!(found("dlock", "diesel-async", Kind::Build), 1);
+        assert_eq!(found("dlock-e2e", "diesel-async", Kind::Dev), 1);
     }
 
     #[test]
@@ -77,7 +78,10 @@ mod tests {
         assert_eq!(found("dlock-embedded", "libsqlite3-sys", Kind::Normal), 0);
         assert_eq!(found("dlock-embedded", "diesel", Kind::Normal), 0);
         assert_eq!(found("dlock-fence", "diesel-async", Kind::Normal), 0);
+        assert_eq!(found("dlock-fence", "diesel", Kind::Normal), 0);
         assert_eq!(found("dlock", "etcd-client", Kind::Dev), 0);
+        assert_eq!(found("dlock", "diesel", Kind::Dev), 0);
+        assert_eq!(found("dlock", "diesel-async", Kind::Dev), 0);
         assert_eq!(found("dlock-http", "hyper", Kind::Normal), 0);
     }
 }
