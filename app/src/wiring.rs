@@ -2,6 +2,12 @@
 
 #[cfg(all(feature = "cli", feature = "etcd"))]
 mod etcd;
+#[cfg(all(feature = "cli", feature = "postgres"))]
+mod postgres;
+/// The PostgreSQL store in builds without it: the same names, and nothing behind them.
+#[cfg(all(feature = "cli", not(feature = "postgres")))]
+#[path = "wiring/no_postgres.rs"]
+mod postgres;
 
 use std::sync::Arc;
 
@@ -12,6 +18,15 @@ use dlock_ports::{Backend, Clock, Entropy};
 pub use dlock_etcd::{ConnectError, EtcdConfig, EtcdStore};
 #[cfg(all(feature = "etcd", feature = "cli"))]
 pub(crate) use etcd::connect as etcd;
+
+#[cfg(feature = "postgres")]
+pub use dlock_postgres::{
+    AfterFailover, ConnectError as PostgresConnectError, PostgresConfig, PostgresStore,
+};
+#[cfg(feature = "cli")]
+pub(crate) use postgres::{
+    KEYS as POSTGRES_KEYS, StoreCommand, check_schema, check_url, connect as postgres,
+};
 
 #[cfg(feature = "embedded")]
 pub use dlock_embedded::{EmbeddedConfig, EmbeddedStore, OpenError};
@@ -36,11 +51,13 @@ pub fn embedded(
 }
 
 /// The names of the stores that a server of this build can keep locks in.
-#[cfg(all(feature = "cli", feature = "etcd"))]
-pub(crate) const BACKENDS: &[&str] = &["embedded", "etcd", "memory"];
-/// The names of the stores that a server of this build can keep locks in.
-#[cfg(all(feature = "cli", not(feature = "etcd")))]
-pub(crate) const BACKENDS: &[&str] = &["embedded", "memory"];
+#[cfg(feature = "cli")]
+pub(crate) const BACKENDS: &[&str] = match (cfg!(feature = "etcd"), cfg!(feature = "postgres")) {
+    (true, true) => &["embedded", "etcd", "memory", "postgres"],
+    (true, false) => &["embedded", "etcd", "memory"],
+    (false, true) => &["embedded", "memory", "postgres"],
+    (false, false) => &["embedded", "memory"],
+};
 
 /// The keys of the etcd store, in this build.
 #[cfg(all(feature = "cli", feature = "etcd"))]

@@ -27,7 +27,17 @@ pub const BRINGS: &[Brings] = &[
     Brings { feature: "client", crates: &["reqwest", "rustls", "hyper"] },
     // tonic, below etcd-client, is built on hyper and axum, and speaks TLS through rustls.
     Brings { feature: "etcd", crates: &["etcd-client", "tonic", "axum", "hyper", "rustls"] },
-    Brings { feature: "postgres", crates: &["diesel-async", "tokio-postgres", "diesel"] },
+    Brings {
+        feature: "postgres",
+        crates: &[
+            "diesel-async",
+            "deadpool",
+            "tokio-postgres",
+            "tokio-postgres-rustls",
+            "rustls",
+            "diesel",
+        ],
+    },
 ];
 
 /// The name findings carry.

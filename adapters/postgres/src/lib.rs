@@ -42,7 +42,7 @@ use std::sync::Arc;
 use dlock_ports::{Backend, Entropy};
 
 pub use config::{AfterFailover, PostgresConfig, Tls, check_schema};
-pub use pool::BadConfig;
+pub use pool::{BadConfig, database_of};
 pub use schema::{ConnectError, schema_sql};
 
 use grant::RecentlyHeld;

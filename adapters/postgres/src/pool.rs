@@ -15,7 +15,10 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
-use tokio_postgres::{Config, NoTls, config::SslMode};
+use tokio_postgres::{
+    Config, NoTls,
+    config::{Host, SslMode},
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
@@ -67,15 +70,50 @@ pub enum BadConfig {
     },
 }
 
+fn read(url: &str) -> Result<Config, BadConfig> {
+    let unreadable = "cannot be read; it has the form postgres://user@host:5432/database";
+    // The driver's words may repeat what it could not read, a password among it.
+    let to = Config::from_str(url).map_err(|_| BadConfig::Url(unreadable.into()))?;
+    if to.get_hosts().is_empty() && to.get_hostaddrs().is_empty() {
+        return Err(BadConfig::Url("names no host".into()));
+    }
+    if to.get_user().is_none() {
+        return Err(BadConfig::Url("names no user".into()));
+    }
+    Ok(to)
+}
+
+/// What an address leads to, for people: the database and its hosts, and nothing that is secret.
+///
+/// # Errors
+/// An address that cannot be read, or that leaves out whom to ask or as whom. Nothing of it is in
+/// the words.
+pub fn database_of(url: &str) -> Result<String, BadConfig> {
+    let to = read(url)?;
+    let names: Vec<String> = if to.get_hosts().is_empty() {
+        to.get_hostaddrs().iter().map(ToString::to_string).collect()
+    } else {
+        let name = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        to.get_hosts().iter().map(name).collect()
+    };
+    let ports = to.get_ports();
+    // One port may be said for all.
+    let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
+    let hosts: Vec<String> =
+        names.iter().enumerate().map(|(n, name)| format!("{name}:{}", port(n))).collect();
+    // As the server takes it, too.
+    let database = to.get_dbname().or(to.get_user()).unwrap_or_default();
+    Ok(format!("{database} at {}", hosts.join(", ")))
+}
+
 impl Connector {
     /// # Errors
     /// What was said cannot stand.
     pub(crate) fn of(config: &PostgresConfig) -> Result<Self, BadConfig> {
-        let mut to = Config::from_str(&config.url)
-            // The driver's words may repeat what it could not read, a password among it.
-            .map_err(|_| {
-                BadConfig::Url("cannot be read: postgres://user@host:5432/database".into())
-            })?;
+        let mut to = read(&config.url)?;
         if let Some(password) = &config.password {
             to.password(password);
         }
@@ -236,4 +274,38 @@ fn not_lent(error: PoolError) -> LockError {
         };
     }
     LockError::contention(format!("no connection to PostgreSQL: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_address_leads_to_is_said_without_its_password() {
+        for (url, place) in [
+            ("postgres://app:hush@db.example:6000/locks", "locks at db.example:6000"),
+            ("postgresql://app:hush@a:1,b:2/locks", "locks at a:1, b:2"),
+            ("host=a,b user=app password=hush port=7", "app at a:7, b:7"),
+            ("postgres://app@%2Frun%2Fpg/locks", "locks at /run/pg:5432"),
+        ] {
+            assert_eq!(database_of(url).unwrap(), place, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_not_repeated() {
+        for url in [
+            "",
+            "hush",
+            "http://app:hush@host/db",
+            "postgres://app:hush@host:hush/db",
+            "postgres://app:hush@host/db?hush=hush",
+            "postgres://app:hush@host/db?sslmode=hush",
+            "postgres:///hush",
+            "postgres://host/hush",
+        ] {
+            let said = database_of(url).unwrap_err().to_string();
+            assert!(said.starts_with("postgres.url: ") && !said.contains("hush"), "{url}: {said}");
+        }
+    }
 }

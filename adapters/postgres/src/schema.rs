@@ -8,6 +8,7 @@ use diesel::{
 };
 use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use dlock_domain::ErrorKind;
 
 use crate::{
     connection::Connection,
@@ -30,9 +31,12 @@ pub enum ConnectError {
     /// What was said of the database cannot stand.
     #[error(transparent)]
     Config(#[from] BadConfig),
-    /// The database cannot be reached, or lets nobody in.
+    /// The database cannot be reached, or something in it fails.
     #[error("{0}")]
     Database(String),
+    /// It lets this role in with this password nowhere, or not into this database.
+    #[error("{0}")]
+    Denied(String),
     /// The tables are not there, or not all, and this role may not make them.
     #[error(
         "the schema {schema:?} lacks tables that this version of dlock needs, and the role {role:?} \
@@ -60,7 +64,14 @@ pub enum ConnectError {
 
 impl From<Failure> for ConnectError {
     fn from(failure: Failure) -> Self {
-        Self::Database(failure.into_error(crate::error::Effect::Reads).detail().to_owned())
+        let error = failure.into_error(crate::error::Effect::Reads);
+        let detail = error.detail().to_owned();
+        // The driver's own words where the server wants a password and nobody said one: without it
+        // nothing is asked that could be denied.
+        if error.kind() == ErrorKind::Denied || detail.ends_with("password missing") {
+            return Self::Denied(detail);
+        }
+        Self::Database(detail)
     }
 }
 

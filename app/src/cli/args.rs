@@ -12,6 +12,7 @@ use dlock_domain::{AttemptId, FencingToken, LockError, LockName, OwnerId, Reason
 use dlock_http::wire;
 
 use super::secret::{self, Secret};
+use crate::wiring::StoreCommand;
 
 /// Fenced locks: a lock server, and commands that run only while a lock is held.
 #[derive(Debug, Parser)]
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     /// Show or check the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(flatten)]
+    Store(StoreCommand),
     /// Print a shell's completions.
     Completions(Completions),
     /// Print the manual page, or write one for each command into a directory.
@@ -85,7 +88,8 @@ pub(crate) struct Serve {
     /// port can take and break locks.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// The store: embedded, memory, or etcd in builds that have it [default: embedded].
+    /// The store: embedded, memory, or etcd or postgres in builds that have them [default:
+    /// embedded].
     #[arg(long, value_name = "STORE")]
     pub(crate) backend: Option<String>,
     /// Where the embedded store lives [default: /var/lib/dlock for root, else
@@ -95,6 +99,10 @@ pub(crate) struct Serve {
     /// The members of the etcd cluster, separated by commas [default: http://127.0.0.1:2379].
     #[arg(long, value_name = "URLS")]
     pub(crate) etcd_endpoints: Option<String>,
+    /// The PostgreSQL database, as postgres://user@host:5432/database. A password belongs into
+    /// postgres.password_file or $DLOCK_POSTGRES_URL: others can read this command line.
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres_url: Option<String>,
     /// The namespace of calls that name none [default: default].
     #[arg(long)]
     pub(crate) namespace: Option<String>,

@@ -9,7 +9,7 @@
 //! | `serve`, `run`, `locks`, `operate`, `config` | the commands |
 //! | `answer`, `table`, `out` | tables for people, or JSON; writing them |
 //! | `secret` | a session's id on the command line |
-//! | `stores` | stores as configured |
+//! | `stores` | stores as configured, and what is to be done by hand in one |
 //! | `logs` | log lines: JSON off a terminal |
 //!
 //! Exit codes are in [`crate::run::exit`]: bad usage is 64, help and version are 0.
@@ -38,6 +38,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::run::{exit, say, shown, supervisor};
+pub(crate) use args::ConfigFile;
 use args::{Args, Command};
 
 /// The whole program: reads the command line and does what it says.
@@ -67,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Completions(options) => operate::completions(&options),
         Command::Man(options) => operate::man(&options),
         Command::Config(command) => config::main(&command),
+        Command::Store(command) => stores::main(&command),
         Command::Run(options) => run::main(options),
         Command::Serve(options) => serve::main(options),
     })

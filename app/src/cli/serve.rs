@@ -39,6 +39,7 @@ pub(crate) fn main(options: Serve) -> u8 {
             ("lock.backend", "--backend", &options.backend),
             ("embedded.path", "--data-dir", &options.data_dir),
             ("etcd.endpoints", "--etcd-endpoints", &options.etcd_endpoints),
+            ("postgres.url", "--postgres-url", &options.postgres_url),
             ("lock.namespace", "--namespace", &options.namespace),
             ("http.drain", "--drain", &options.drain),
         ],
@@ -103,6 +104,10 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
             let backend = wiring::etcd(place, clock.clone(), entropy.clone());
             let backend = backend.await.map_err(unreachable)?;
             (backend, format!("in etcd at {}, below {}", place.endpoints.join(", "), place.prefix))
+        }
+        BackendName::Postgres => {
+            let (place, purge_after) = (&effective.postgres, effective.purge_after);
+            wiring::postgres(place, purge_after, clock.clone(), entropy.clone()).await?
         }
     };
     let service = Service::new(backend, clock.clone(), entropy.clone(), effective.service);

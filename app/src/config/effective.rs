@@ -9,6 +9,7 @@ use dlock_domain::{Backoff, Namespace, Ttl};
 use super::ConfigError;
 use super::etcd::EtcdPlace;
 use super::kind;
+use super::postgres::PostgresPlace;
 use super::settings::Settings;
 use crate::ServiceConfig;
 
@@ -21,6 +22,8 @@ pub enum BackendName {
     Memory,
     /// An etcd cluster, for many servers; only in builds with that store.
     Etcd,
+    /// A PostgreSQL database, for many servers; only in builds with that store.
+    Postgres,
 }
 
 /// How log lines look.
@@ -57,6 +60,8 @@ pub struct Effective {
     pub embedded_path: Option<PathBuf>,
     /// `etcd.*` and `lock.state_file`.
     pub etcd: EtcdPlace,
+    /// `postgres.*`.
+    pub postgres: PostgresPlace,
     /// `http.listen`.
     pub listen: SocketAddr,
     /// `http.max_body`, in bytes.
@@ -82,6 +87,7 @@ impl Effective {
         let backend = match reader.text("lock.backend")? {
             "memory" => BackendName::Memory,
             "etcd" => BackendName::Etcd,
+            "postgres" => BackendName::Postgres,
             _ => BackendName::Embedded,
         };
         Ok(Self {
@@ -111,6 +117,7 @@ impl Effective {
             purge_after: reader.typed("lock.reap.purge_after", kind::span)?,
             embedded_path: settings.value("embedded.path").map(PathBuf::from),
             etcd: etcd_place(settings, backend == BackendName::Etcd)?,
+            postgres: postgres_place(settings, backend == BackendName::Postgres)?,
             listen: reader.typed("http.listen", |text| {
                 text.parse().map_err(|_| "is not an address".to_owned())
             })?,
@@ -183,6 +190,44 @@ fn etcd_place(settings: &Settings, in_use: bool) -> Result<EtcdPlace, ConfigErro
     let secure = place.endpoints.iter().find(|endpoint| endpoint.starts_with("https://"));
     if let (Some(endpoint), None) = (secure, &place.ca_file) {
         wrong("etcd.tls.ca_file", format!("must be set for {endpoint}: nobody is trusted else"))?;
+    }
+    Ok(place)
+}
+
+/// What is said of PostgreSQL; nothing in a build without it. Where locks are kept there, the
+/// database must be said, and what belongs together.
+fn postgres_place(settings: &Settings, in_use: bool) -> Result<PostgresPlace, ConfigError> {
+    let path = |name: &str| settings.value(name).map(PathBuf::from);
+    let pool = settings.value("postgres.pool").map(size).transpose();
+    let place = PostgresPlace {
+        url: settings.value("postgres.url").map(str::to_owned),
+        password_file: path("postgres.password_file"),
+        schema: settings.value("postgres.schema").map(str::to_owned).unwrap_or_default(),
+        pool: pool
+            .map_err(|problem| ConfigError { place: "postgres.pool".into(), problem })?
+            .unwrap_or_default(),
+        trust_after_failover: settings.value("postgres.after_failover") == Some("trust"),
+        ca_file: path("postgres.tls.ca_file"),
+        cert_file: path("postgres.tls.cert_file"),
+        key_file: path("postgres.tls.key_file"),
+    };
+    if !in_use {
+        return Ok(place);
+    }
+    let missing = |place: &str, problem: String| Err(ConfigError { place: place.into(), problem });
+    if place.url.is_none() {
+        let problem = "must be set: --postgres-url postgres://user@host:5432/database";
+        return missing("postgres.url", problem.into());
+    }
+    let pairs = [
+        ("postgres.tls.cert_file", "postgres.tls.key_file"),
+        ("postgres.tls.key_file", "postgres.tls.cert_file"),
+        ("postgres.tls.cert_file", "postgres.tls.ca_file"),
+    ];
+    for (given, other) in pairs {
+        if settings.value(given).is_some() && settings.value(other).is_none() {
+            return missing(other, format!("must be set where {given} is"));
+        }
     }
     Ok(place)
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use dlock_domain::Namespace;
 
+use crate::wiring;
+
 /// The kind of a value; every kind is written and read as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -25,6 +27,10 @@ pub enum Kind {
     Path,
     /// What the names of keys in etcd begin with.
     Prefix,
+    /// The address of a PostgreSQL database, which may hold a password.
+    Database,
+    /// A schema in PostgreSQL.
+    Schema,
     /// A word of the user's.
     Word,
     /// A list of server addresses, separated by commas.
@@ -64,6 +70,8 @@ impl Kind {
             }
             Self::Path | Self::Levels | Self::Word => Ok(()),
             Self::Prefix => prefix(text),
+            Self::Database => wiring::check_url(text),
+            Self::Schema => wiring::check_schema(text),
             Self::Servers => text.split(',').try_for_each(server),
         }
     }

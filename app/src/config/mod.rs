@@ -6,7 +6,7 @@
 //! | `kind` | what a key's value may be |
 //! | `sources` | reading the file and the environment, refusing what is not in the table |
 //! | `settings` | the layers put together: each value, and where it came from |
-//! | `etcd` | the keys of the etcd store |
+//! | `etcd`, `postgres` | the keys of those stores |
 //! | `effective` | the settings as the types that the program works with |
 //! | `show` | them, and the table itself, for people |
 //!
@@ -15,6 +15,7 @@
 mod effective;
 pub mod etcd;
 mod kind;
+pub mod postgres;
 mod settings;
 mod show;
 mod sources;

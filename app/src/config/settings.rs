@@ -28,8 +28,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A key's effective value.
-#[derive(Clone, Debug)]
+/// A key's effective value; its `Debug` hides what is secret.
+#[derive(Clone)]
 pub struct Setting {
     /// The key.
     pub key: &'static Key,
@@ -37,6 +37,12 @@ pub struct Setting {
     pub value: Option<String>,
     /// Where it came from.
     pub origin: Origin,
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&super::show::row(self).join(" "))
+    }
 }
 
 /// What one source says, and how its places are called.

@@ -8,15 +8,17 @@ use super::table::TABLE;
 /// Every key with its effective value and where that came from, a row each; secrets are hidden.
 #[must_use]
 pub fn rows(settings: &Settings) -> Vec<[String; 3]> {
-    let row = |setting: &Setting| {
-        let value = match &setting.value {
-            Some(_) if setting.key.secret => "(hidden)".to_owned(),
-            Some(value) => value.clone(),
-            None => "-".to_owned(),
-        };
-        [setting.key.name.to_owned(), value, setting.origin.to_string()]
-    };
     settings.all().iter().map(row).collect()
+}
+
+/// A setting as one of the rows.
+pub(super) fn row(setting: &Setting) -> [String; 3] {
+    let value = match &setting.value {
+        Some(_) if setting.key.secret => "(hidden)".to_owned(),
+        Some(value) => value.clone(),
+        None => "-".to_owned(),
+    };
+    [setting.key.name.to_owned(), value, setting.origin.to_string()]
 }
 
 /// The table as Markdown, for the documentation.

@@ -105,9 +105,8 @@ impl Sources {
         let Some(path) = self.path() else { return Vec::new() };
         let place = path.display().to_string();
         let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
-        let parsed = read.and_then(|text| {
-            text.parse::<toml::Table>().map_err(|error| error.to_string().trim_end().to_owned())
-        });
+        let parsed = read
+            .and_then(|text| text.parse::<toml::Table>().map_err(|error| broken(&text, &error)));
         let table = match parsed {
             Ok(table) => table,
             Err(problem) => {
@@ -135,6 +134,14 @@ impl Sources {
         }
         found
     }
+}
+
+/// What is wrong with a file, and in which line: without the line itself, in which a secret may
+/// stand.
+fn broken(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
+    format!("line {line}: {}", error.message().trim_end())
 }
 
 /// Tables within tables as dotted names.

@@ -32,7 +32,7 @@ impl Key {
 
 /// All keys of this build, in the order in which they are shown: those of a store come with it.
 pub static TABLE: LazyLock<Vec<&'static Key>> =
-    LazyLock::new(|| CORE.iter().chain(wiring::ETCD_KEYS).collect());
+    LazyLock::new(|| CORE.iter().chain(wiring::ETCD_KEYS).chain(wiring::POSTGRES_KEYS).collect());
 
 const HOUR: u64 = 3_600_000;
 const DAY: u64 = 24 * HOUR;
