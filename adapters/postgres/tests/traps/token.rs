@@ -1,0 +1,50 @@
+//! Trap 23: a token that is drawn before the row is waited for is lower than one that was granted
+//! meanwhile.
+
+use dlock_conformance::kit::{key, private};
+
+use crate::kit::Place;
+
+/// Draws while it is still to be found out whether the row is free.
+const NAIVE: &str = "\
+INSERT INTO naive_locks (name, token) VALUES ('k', nextval('naive_tokens')) \
+ON CONFLICT (name) DO UPDATE SET token = EXCLUDED.token RETURNING token";
+
+/// One has the lock's row in its hands; another asks, and waits; then the first is granted the lock
+/// and leaves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trap_23_the_token_is_drawn_under_the_rows_lock() {
+    let mut place = Place::new().await;
+    let (first, second) = (place.raw().await, place.raw().await);
+    first
+        .run(
+            "CREATE SEQUENCE naive_tokens; \
+             CREATE TABLE naive_locks (name text PRIMARY KEY, token bigint); \
+             INSERT INTO naive_locks VALUES ('k', 0)",
+        )
+        .await;
+    first.run("BEGIN; SELECT FROM naive_locks WHERE name = 'k' FOR UPDATE").await;
+    let waits = tokio::spawn(async move { second.number(NAIVE).await });
+    place.waiting(1).await;
+    let granted_first = first.number(NAIVE).await;
+    first.run("COMMIT").await;
+    let granted_second = waits.await.unwrap();
+    assert_eq!((granted_first, granted_second), (2, 1), "the later grant has the lower token");
+
+    let a = place.caller().await;
+    let before = a.take(&key("k"), &private("before")).await;
+    assert!(a.release(&before).await);
+    first.run("BEGIN; SELECT FROM dlock_locks WHERE name = 'k' FOR UPDATE").await;
+    let asks = a.clone();
+    let waits =
+        tokio::spawn(async move { asks.take(&key("k"), &private("second")).await.token.get() });
+    place.waiting(1).await;
+    let drawn = first.number("SELECT last_value FROM dlock_fencing_token_seq").await;
+    assert_eq!(u64::try_from(drawn).unwrap(), before.token.get(), "nothing is drawn while it waits");
+    let granted_first = first
+        .number("UPDATE dlock_locks SET fence = nextval('dlock_fencing_token_seq') RETURNING fence")
+        .await;
+    first.run("COMMIT").await;
+    let granted_second = waits.await.unwrap();
+    assert!(u64::try_from(granted_first).unwrap() < granted_second);
+}
