@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`server`] | a `dlock serve` that can be killed, stopped and started again |
 //! | [`etcd`] | what makes a server keep its locks in a real etcd cluster |
+//! | [`postgres`] | the same in a real PostgreSQL database; psql, and roles of a test's own |
 //! | [`client`], [`raw`] | JSON over HTTP; and bytes on a socket, for clients that misbehave |
 //! | [`crowd`] | thousands of such clients |
 //! | [`remote`] | guards over the HTTP client |
@@ -16,6 +17,7 @@ pub mod client;
 pub mod crowd;
 pub mod etcd;
 pub mod load;
+pub mod postgres;
 pub mod raw;
 pub mod readme;
 pub mod register;

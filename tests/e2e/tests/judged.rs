@@ -29,6 +29,8 @@ const KILLS: u32 = 10;
 const CYCLES: u64 = 150;
 /// A handoff between servers takes longer there.
 const CYCLES_ON_ETCD: u64 = 40;
+/// And there, where waiters poll.
+const CYCLES_ON_POSTGRES: u64 = 20;
 
 /// A lifetime that no test outlives.
 const LONG_MS: u64 = 3_600_000;
@@ -109,6 +111,16 @@ fn j1_to_j4_hold_on_etcd_while_its_two_servers_are_killed_ten_times() {
     let options: Vec<&str> = etcd.options.iter().map(String::as_str).collect();
     let mut servers = [1, 2].map(|_| Server::start(place.path(), &options));
     judged("etcd", &mut servers, CYCLES_ON_ETCD, EarlyExpiry::Never);
+}
+
+/// Two servers on one database, killed in turn.
+#[test]
+fn j1_to_j4_hold_on_postgres_while_its_two_servers_are_killed_ten_times() {
+    let place = tempfile::tempdir().unwrap();
+    let options = dlock_e2e::postgres::Postgres::beside(place.path()).options(place.path());
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let mut servers = [1, 2].map(|_| Server::start(place.path(), &options));
+    judged("postgres", &mut servers, CYCLES_ON_POSTGRES, EarlyExpiry::Never);
 }
 
 fn judged(store: &str, servers: &mut [Server], usual: u64, early: EarlyExpiry) {

@@ -90,6 +90,7 @@ fn bad_usage_is_64_on_every_command() {
         &["config", "check"],
         &["completions", "bash"],
         &["man"],
+        &["postgres", "schema"],
         &["serve"],
     ]) {
         let said = world.dlock(&[call, &["--nonsense"]].concat());
@@ -102,6 +103,7 @@ fn bad_usage_is_64_on_every_command() {
         &["session"],
         &["floor"],
         &["config"],
+        &["postgres"],
         &["acquire"],
         &["acquire", ""],
         &["acquire", "k", "--ttl", "5"],

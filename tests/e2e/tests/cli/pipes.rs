@@ -28,6 +28,7 @@ fn a_closed_pipe_is_no_error() {
         &["config", "show"],
         &["completions", "bash"],
         &["man"],
+        &["postgres", "schema"],
         &["--help"],
         &["--version"],
     ] {
@@ -41,9 +42,14 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn an_answer_that_cannot_be_written_is_no_success() {
     let world = World::embedded();
-    for words in
-        [&["list"][..], &["list", "--json"], &["config", "show"], &["completions", "zsh"], &["man"]]
-    {
+    for words in [
+        &["list"][..],
+        &["list", "--json"],
+        &["config", "show"],
+        &["completions", "zsh"],
+        &["man"],
+        &["postgres", "schema"],
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = world.command(words).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(126), "{words:?}");
@@ -61,7 +67,13 @@ fn man_writes_a_page_for_each_command_or_prints_its_own() {
     let pages = world.place.path().join("pages");
     std::fs::create_dir(&pages).unwrap();
     assert_eq!(world.dlock(&["man", "pages"]).code, Some(0));
-    for name in ["dlock.1", "dlock-run.1", "dlock-session-open.1", "dlock-config-show.1"] {
+    for name in [
+        "dlock.1",
+        "dlock-run.1",
+        "dlock-session-open.1",
+        "dlock-config-show.1",
+        "dlock-postgres-schema.1",
+    ] {
         let page = std::fs::read_to_string(pages.join(name)).unwrap();
         assert!(page.contains(".TH"), "{name}");
     }
@@ -74,7 +86,7 @@ fn every_shell_has_completions_that_name_the_commands() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = world.dlock(&["completions", shell]);
         assert_eq!((script.code, script.err.as_str()), (Some(0), ""), "{shell}");
-        for word in ["acquire", "revoke", "no-wait"] {
+        for word in ["acquire", "revoke", "no-wait", "postgres-url", "schema"] {
             assert!(script.out.contains(word), "{shell} has no {word}");
         }
     }
