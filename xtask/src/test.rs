@@ -2,14 +2,14 @@
 //! passed.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use crate::backends::choice::ENDPOINTS;
+use crate::backends::choice::{Server, Version};
 use crate::backends::orphans::Ending;
-use crate::backends::shared::{self, Shared, Starting};
+use crate::backends::shared::{Shared, Starting};
 use crate::backends::{self, Backends, runner};
 use crate::counts::Counts;
 use crate::graph::{self, Graph};
@@ -22,7 +22,7 @@ use crate::{cargo, output, parity, say};
 pub const TEST_DLOCK_BIN: &str = "TEST_DLOCK_BIN";
 
 /// Members whose dependents' tests need servers.
-const NEED_SERVERS: &[&str] = &["dlock-etcd", "dlock-servers"];
+const NEED_SERVERS: &[&str] = &["dlock-etcd", "dlock-postgres", "dlock-servers"];
 
 /// Builds the binary, runs `cargo test` with these further arguments, prints the sums as the last
 /// line; whether everything passed, and the parity page says nothing else. With `-p` among the
@@ -53,14 +53,16 @@ pub fn collect(args: &[String], sources: Option<&[SourceFile]>) -> anyhow::Resul
 
     let servers = needs_servers(args, &Graph::of(&metadata));
     let mut build = vec!["build", "--workspace", "--bin", "dlock"];
-    build.extend(servers.then_some(["--bin", shared::PROGRAM]).into_iter().flatten());
+    for server in Server::ALL.into_iter().filter(|_| servers) {
+        build.extend(["--bin", server.program()]);
+    }
     let (mut counts, mut remarks) = (Counts::default(), Vec::new());
     let mut results = Results::default();
     let notes = tempfile::NamedTempFile::new().context("there is no room for notes")?;
     let mut succeeded = if cargo::succeeds(&mut cargo::command(root, build))? {
         let backends = if servers { backends::make_sure() } else { Backends::default() };
         remarks.extend(backends.remarks.iter().cloned());
-        let shared = share(program(shared::PROGRAM).as_std_path(), &backends, &mut remarks);
+        let shared = share(&|name| program(name).into_std_path_buf(), &backends, &mut remarks);
         let runner = format!("target.'cfg(all())'.runner=['{}','{}']", me.display(), runner::VERB);
         let mut command = cargo::command(root, ["--config", &runner]);
         command.args(arguments(args, &backends.left_out));
@@ -132,38 +134,50 @@ fn arguments(extra: &[String], left_out: &[&'static str]) -> Vec<String> {
     arguments
 }
 
-/// Starts an etcd of each version for all suites to share, unless they were given one.
+/// A server that all suites share, if it could be started.
+type Sharing = (Version, Option<Shared>);
+
+/// Starts a server of each version for all suites to share, but of those that they were given.
 fn share(
-    program: &Path,
+    program: &dyn Fn(&str) -> PathBuf,
     backends: &Backends,
     remarks: &mut Vec<String>,
-) -> Vec<(String, Option<Shared>)> {
-    if std::env::var_os(ENDPOINTS).is_some() {
-        return Vec::new();
-    }
-    let begin = |version| (version, Starting::begin(program, version, &backends.env));
-    let starting: Vec<_> = backends.versions.iter().copied().map(begin).collect();
+) -> Vec<Sharing> {
+    let given = |server: Server| {
+        server.variables().iter().any(|variable| std::env::var_os(variable).is_some())
+    };
+    let wanted = backends.versions.iter().copied().filter(|version| !given(version.server()));
+    let begin = |version: Version| {
+        (version, Starting::begin(&program(version.server().program()), version, &backends.env))
+    };
+    let starting: Vec<_> = wanted.map(begin).collect();
     let ready = starting.into_iter().map(|(version, starting)| {
         let shared = starting.and_then(Starting::ready);
         let shared = shared.inspect_err(|error| {
-            remarks.push(format!("etcd {version} DOES NOT START: {error:#}"));
+            remarks.push(format!("{version} DOES NOT START: {error:#}"));
         });
-        (version.to_string(), shared.ok())
+        (version, shared.ok())
     });
     ready.collect()
 }
 
-/// What tells the suites of the etcds: the first, and those to run on again.
-fn variables(shared: &[(String, Option<Shared>)]) -> Vec<(&'static str, String)> {
-    let running = shared.iter().filter_map(|(version, shared)| Some((version, shared.as_ref()?)));
-    let mut running = running.map(|(version, shared)| (version, &shared.endpoints));
-    let first = running.next().into_iter().flat_map(|(version, endpoints)| {
-        [(ENDPOINTS, endpoints.clone()), (runner::FIRST, version.clone())]
-    });
-    let first: Vec<_> = first.collect();
-    let again: Vec<_> =
-        running.map(|(version, endpoints)| format!("{version}={endpoints}")).collect();
-    first.into_iter().chain([(runner::AGAIN, again.join(" "))]).collect()
+/// What tells the suites of the servers: the first of each for everybody, and all for those that are
+/// run on each version.
+fn variables(shared: &[Sharing]) -> Vec<(&'static str, String)> {
+    let mut told = Vec::new();
+    for server in Server::ALL {
+        let running = shared.iter().filter(|(version, _)| version.server() == server);
+        let running: Vec<_> = running
+            .filter_map(|(version, shared)| Some((version.number(), &shared.as_ref()?.endpoints)))
+            .collect();
+        if let Some((_, endpoints)) = running.first() {
+            let each = server.variables().iter().zip(endpoints.split_whitespace());
+            told.extend(each.map(|(variable, endpoint)| (*variable, endpoint.to_owned())));
+        }
+        let runs: Vec<_> = running.iter().map(|(number, at)| runner::told(number, at)).collect();
+        told.push((runner::runs(server), runs.join(" ")));
+    }
+    told
 }
 
 /// Runs a command, passes its output on line by line, and sums up what the tests say in it.

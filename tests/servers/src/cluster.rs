@@ -190,6 +190,7 @@ impl EtcdCluster {
                 user: None,
                 data: DATA,
                 put_back: None,
+                volume: None,
                 port: CLIENT_PORT,
                 published,
                 container: None,

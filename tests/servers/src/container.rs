@@ -44,6 +44,9 @@ pub(crate) struct Contained {
     /// The folder in it that data are put into to be taken at the next start; else they are put over
     /// those that are there.
     pub(crate) put_back: Option<&'static str>,
+    /// The folder in it that is a volume of its own, which goes with it: an engine's layers can be
+    /// slow to sync.
+    pub(crate) volume: Option<&'static str>,
     /// The port that it listens on inside.
     pub(crate) port: u16,
     /// Where its port is found from outside, in all its lives.
@@ -63,6 +66,7 @@ impl Contained {
         watchdog.watch(Kind::Container, &self.name).expect("the watchdog is there");
         let image = GenericImage::new(&self.image, &self.tag).with_entrypoint(self.entrypoint);
         let (port, address) = (self.published.port(), self.published.ip().to_string());
+        let volume = self.volume.map(str::to_owned);
         let mut request = image
             .with_cmd(self.args.clone())
             .with_container_name(&self.name)
@@ -74,6 +78,7 @@ impl Contained {
                 for binding in bindings.flatten().flatten() {
                     binding.host_ip = Some(address.clone());
                 }
+                host.binds.get_or_insert_default().extend(volume.clone());
             });
         if let Some(network) = &self.network {
             request = request.with_network(network);
@@ -140,7 +145,7 @@ impl Contained {
         let beside = Path::new(self.data).parent().unwrap_or(Path::new("/"));
         let to = self.put_back.map_or(beside, Path::new);
         let mut docker = Command::new("docker");
-        docker.args(["cp", "--archive", "-", &format!("{}:{}", self.name, to.display())]);
+        docker.args(["cp", "-", &format!("{}:{}", self.name, to.display())]);
         succeeds(docker.stdin(archive));
     }
 

@@ -97,6 +97,13 @@ macro_rules! on {
 }
 
 on!(old_postgres, |settings| PostgresServer::start_with(PostgresVersion::Old, settings));
+on!(new_postgres, |settings| PostgresServer::start_with(PostgresVersion::New, settings));
+on!(old_postgres_in_a_container, |settings| {
+    PostgresServer::start_in_container(PostgresVersion::Old, settings)
+});
+on!(new_postgres_in_a_container, |settings| {
+    PostgresServer::start_in_container(PostgresVersion::New, settings)
+});
 
 /// What `psql` prints for a statement through an address.
 fn psql(url: &str, sql: &str) -> Result<String, String> {
@@ -105,17 +112,26 @@ fn psql(url: &str, sql: &str) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-#[test]
-fn old_postgres_serves_tls_with_a_certificate_that_can_be_checked() {
-    let server = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+fn serves_tls(version: PostgresVersion) {
+    let server = PostgresServer::start_with_tls(version, &[]);
     let authority = server.authority().display();
     let url = format!("{}?sslmode=verify-full&sslrootcert={authority}", server.url("postgres"));
     let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     assert_eq!(psql(&url, encrypted), Ok("t".to_owned()));
-    let other = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+    let other = PostgresServer::start_with_tls(version, &[]);
     let url = format!("{}?sslmode=verify-full&sslrootcert={authority}", other.url("postgres"));
     let refused = psql(&url, encrypted).unwrap_err();
     assert!(refused.contains("certificate verify failed"), "{refused}");
+}
+
+#[test]
+fn old_postgres_serves_tls_with_a_certificate_that_can_be_checked() {
+    serves_tls(PostgresVersion::Old);
+}
+
+#[test]
+fn new_postgres_serves_tls_with_a_certificate_that_can_be_checked() {
+    serves_tls(PostgresVersion::New);
 }
 
 #[test]

@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::choice::Version;
+use super::choice::{Server, Version};
 use super::images::{self, Image};
 use super::unpack;
 
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// The variables that begin with `TEST_DLOCK_ETCD`.
+    /// The variables of tests.
     pub env: BTreeMap<String, String>,
-    /// The version that the installed etcd says it is.
-    pub installed: Option<String>,
+    /// What is installed, as the tests are told of it.
+    pub installed: BTreeMap<Version, String>,
+    /// Whether PgBouncer is.
+    pub pgbouncer: bool,
     /// Programs that were unpacked, by version.
-    pub unpacked: BTreeMap<String, PathBuf>,
+    pub unpacked: BTreeMap<Version, PathBuf>,
     /// Whether a container engine answers.
     pub engine: bool,
     /// Those of our images that are there.
@@ -36,14 +38,17 @@ impl Facts {
         let engine = answers("docker", &["version", "--format", "{{.Server.Version}}"]);
         let there = |image: &Image| answers("docker", &["image", "inspect", &image.image]);
         let images = images::all().into_iter().filter(|image| engine && there(image));
-        let vars = std::env::vars().filter(|(name, _)| name.starts_with("TEST_DLOCK_ETCD"));
-        let unpacked = Version::ALL.into_iter().filter_map(|version| {
-            let place = unpack::place(&version.to_string())?;
-            place.is_file().then(|| (version.to_string(), place))
+        let vars = std::env::vars().filter(|(name, _)| name.starts_with("TEST_DLOCK_"));
+        let etcds = Version::ALL.into_iter().filter(|version| version.server() == Server::Etcd);
+        let unpacked = etcds.filter_map(|version| {
+            let place = unpack::place(version.number())?;
+            place.is_file().then_some((version, place))
         });
         Self {
             env: vars.collect(),
-            installed: said("etcd", &["--version"]).and_then(|text| version_in(&text)),
+            installed: installed_etcd().into_iter().chain(installed_postgres()).collect(),
+            pgbouncer: answers("pgbouncer", &["--version"])
+                || answers("/usr/sbin/pgbouncer", &["--version"]),
             unpacked: unpacked.collect(),
             engine,
             images: images.map(|image| image.image).collect(),
@@ -72,6 +77,23 @@ impl Facts {
             (image, there)
         })
     }
+}
+
+/// The installed etcd.
+fn installed_etcd() -> Option<(Version, String)> {
+    let number = said("etcd", &["--version"]).and_then(|text| version_in(&text))?;
+    Some((Version::of(Server::Etcd, &number)?, "etcd".to_owned()))
+}
+
+/// The folders of programs of the installed PostgreSQLs, where Debian puts them.
+fn installed_postgres() -> Vec<(Version, String)> {
+    let Ok(folder) = std::fs::read_dir("/usr/lib/postgresql") else { return Vec::new() };
+    let versions = folder.flatten().filter_map(|entry| {
+        let programs = entry.path().join("bin");
+        let version = Version::of(Server::Postgres, entry.file_name().to_str()?)?;
+        programs.join("postgres").is_file().then(|| (version, programs.display().to_string()))
+    });
+    versions.collect()
 }
 
 /// What a program prints, if there is one and it succeeds.

@@ -88,7 +88,7 @@ pub fn run() -> anyhow::Result<bool> {
 pub fn build_missing(facts: &Facts) -> anyhow::Result<()> {
     let told = |image: &Image| {
         let mut versions = Version::ALL.into_iter();
-        let version = versions.find(|version| image.server == format!("etcd {version}"));
+        let version = versions.find(|version| image.server == version.to_string());
         version.is_some_and(|version| facts.var(version.image_variable()).is_some())
     };
     let missing = facts.rows().filter(|(image, there)| !there && !told(image));
@@ -179,11 +179,11 @@ mod tests {
 
     #[test]
     fn the_file_names_an_image_of_each_version() {
-        assert_eq!(all().len(), 2);
+        assert_eq!(all().len(), Version::ALL.len());
         for version in Version::ALL {
-            let image = of(&format!("etcd {version}")).unwrap();
-            assert!(image.image.ends_with(&version.to_string()), "{image:?}");
-            assert_eq!(image.package, "etcd-server");
+            let image = of(&version.to_string()).unwrap();
+            assert!(image.image.ends_with(&format!(":{}", version.number())), "{image:?}");
+            assert!(!image.package.is_empty());
         }
         assert_eq!(of("etcd 3.6"), None);
     }
@@ -207,6 +207,6 @@ mod tests {
         let env = named.map(|name| (name, "image:mine:1".to_owned())).into();
         let facts = Facts { engine: true, env, ..Facts::default() };
         assert!(build_missing(&facts).is_ok(), "others are named in their place");
-        assert!(super::super::choice::image(Version::New, &facts).is_some());
+        assert!(super::super::choice::image(Version::Etcd35, &facts).is_some());
     }
 }

@@ -6,8 +6,8 @@
 //! | [`choice`] | which of it is taken for a version, in which order; what to do where there is none |
 //! | [`images`] | the images, and building them from Debian's packages |
 //! | [`unpack`] | a server of another Debian, where no engine would run it |
-//! | [`shared`] | the one etcd of each version that all suites share |
-//! | [`runner`] | what cargo starts test programs through: the etcd suites run once a version |
+//! | [`shared`] | the one server of each version that all suites share |
+//! | [`runner`] | what cargo starts test programs through: suites on servers run once a version |
 //! | [`orphans`] | who ends the tests when this tool is killed |
 //!
 //! # What stays true
@@ -27,7 +27,7 @@ pub mod unpack;
 use std::process::Command;
 
 use crate::say;
-use choice::{Choice, Version};
+use choice::{Choice, Server, Version};
 use facts::Facts;
 
 /// What tests are run with.
@@ -44,22 +44,28 @@ pub struct Backends {
 }
 
 /// Prints what there is and how it was found, and starts and makes nothing; whether any version of
-/// etcd can be had.
+/// any server can be had.
 pub fn print() -> bool {
     let facts = Facts::look();
     for version in Version::ALL {
         let choice = choice::choose(version, &facts);
-        say::line(format_args!("etcd {version}: {}", choice.said(version, &facts)));
+        say::line(format_args!("{version}: {}", choice.said(version, &facts)));
     }
+    let pooler = if facts.pgbouncer { "is there" } else { "is not there: install pgbouncer" };
+    say::line(format_args!("PgBouncer: {pooler}"));
     let engine = if facts.engine { "docker answers" } else { "none: docker is not there" };
     say::line(format_args!("container engine: {engine}"));
     for (image, there) in facts.rows() {
         let there = if there { "is there" } else { "is not there: `cargo xtask images` builds it" };
         say::line(format_args!("image {}: {there}", image.image));
     }
-    match facts.var(choice::ENDPOINTS) {
-        Some(told) => say::line(format_args!("suites run on {} = {told}", choice::ENDPOINTS)),
-        None => say::line(format_args!("suites run on an etcd of each version above")),
+    for server in Server::ALL {
+        for variable in server.variables() {
+            match facts.var(variable) {
+                Some(told) => say::line(format_args!("suites run on {variable} = {told}")),
+                None => say::line(format_args!("suites run on each {server} above: {variable} is not set")),
+            }
+        }
     }
     Version::ALL.into_iter().any(|version| choice::choose(version, &facts) != Choice::None)
 }
@@ -75,18 +81,19 @@ pub fn make_sure() -> Backends {
         remarks.push(format!("IMAGES: {error:#}"));
     }
     facts = Facts::look();
-    let none = |version| choice::choose(version, &facts) == Choice::None;
-    if facts.installed.is_none() && facts.can_install() && Version::ALL.into_iter().any(none) {
-        if let Err(error) = install(&["etcd-server"]) {
-            remarks.push(format!("PACKAGES: {error:#}"));
+    for server in Server::ALL {
+        if lacks(server, &facts) && facts.can_install() {
+            if let Err(error) = install_server(server) {
+                remarks.push(format!("PACKAGES: {error:#}"));
+            }
+            facts = Facts::look();
         }
-        facts = Facts::look();
     }
-    for version in Version::ALL {
+    for version in Version::ALL.into_iter().filter(|version| version.server() == Server::Etcd) {
         let none = choice::choose(version, &facts) == Choice::None;
         if none && facts.apt && !facts.engine {
-            if let Err(error) = unpack::etcd(&version.to_string()) {
-                remarks.push(format!("PACKAGES: etcd {version} cannot be unpacked: {error:#}"));
+            if let Err(error) = unpack::etcd(version.number()) {
+                remarks.push(format!("PACKAGES: {version} cannot be unpacked: {error:#}"));
             }
             facts = Facts::look();
         }
@@ -94,6 +101,27 @@ pub fn make_sure() -> Backends {
     let mut backends = settle(&facts);
     remarks.append(&mut backends.remarks);
     Backends { remarks, ..backends }
+}
+
+/// Whether Debian's own package of a server would help: none is installed and some version is missing,
+/// or the pooler is.
+fn lacks(server: Server, facts: &Facts) -> bool {
+    let of = |version: &Version| version.server() == server;
+    let installed = facts.installed.keys().any(of);
+    let missing = Version::ALL.iter().any(|v| of(v) && choice::choose(*v, facts) == Choice::None);
+    (!installed && missing) || (server == Server::Postgres && !facts.pgbouncer)
+}
+
+/// Installs a server, and stops what Debian starts then: tests start their own.
+fn install_server(server: Server) -> anyhow::Result<()> {
+    install(server.packages())?;
+    for service in server.services() {
+        let stopped = Command::new("service").args([service, "stop"]).output();
+        if let Err(error) = stopped {
+            say::line(format_args!("{service} cannot be stopped: {error}"));
+        }
+    }
+    Ok(())
 }
 
 /// What the tests are run with, given what there is.
@@ -105,20 +133,26 @@ fn settle(facts: &Facts) -> Backends {
         if let Some(value) = choice.value() {
             backends.env.push((version.variable().to_owned(), value));
             backends.versions.push(version);
-            say::line(format_args!("etcd {version}: {said}"));
+            say::line(format_args!("{version}: {said}"));
         } else if facts.engine {
-            backends.remarks.push(format!("etcd {version} IS MISSING: {said}"));
+            backends.remarks.push(format!("{version} IS MISSING: {said}"));
         } else {
             backends.left_out.push(version.mark());
-            backends.remarks.push(format!("NOT TESTED: etcd {version}: {said}"));
+            backends.remarks.push(format!("NOT TESTED: {version}: {said}"));
         }
         if let Some(image) = choice::image(version, facts) {
             backends.env.push((version.image_variable().to_owned(), image));
         }
     }
-    if backends.versions.is_empty() {
+    for server in Server::ALL {
         // Nothing to run on is a failure of every test that needs it, and no reason to leave it out.
-        backends.left_out.clear();
+        if backends.versions.iter().all(|version| version.server() != server) {
+            let marks: Vec<_> = Version::ALL.into_iter().filter(|v| v.server() == server).collect();
+            backends.left_out.retain(|mark| marks.iter().all(|version| version.mark() != *mark));
+        }
+    }
+    if !facts.pgbouncer {
+        backends.remarks.push("PgBouncer IS MISSING: install pgbouncer".into());
     }
     if !facts.engine {
         backends.left_out.push("in_a_container");
@@ -151,31 +185,40 @@ mod tests {
         pair.map(|(_, value)| value.as_str())
     }
 
+    fn old_ones() -> Facts {
+        let etcd = (Version::Etcd34, "etcd".to_owned());
+        let postgres = (Version::Postgres15, "/p/15/bin".to_owned());
+        Facts { installed: [etcd, postgres].into(), pgbouncer: true, ..Facts::default() }
+    }
+
     #[test]
     fn without_an_engine_what_cannot_be_had_is_left_out_and_said() {
-        let backends = settle(&Facts { installed: Some("3.4.23".into()), ..Facts::default() });
+        let backends = settle(&old_ones());
         assert_eq!(var(&backends, "TEST_DLOCK_ETCD_OLD"), Some("etcd"));
         assert_eq!(var(&backends, "TEST_DLOCK_ETCD_NEW"), None);
-        assert_eq!(backends.left_out, ["new_etcd", "in_a_container"]);
-        assert_eq!(backends.remarks.len(), 2, "{:?}", backends.remarks);
-        assert_eq!(backends.versions, [Version::Old]);
+        assert_eq!(var(&backends, "TEST_DLOCK_POSTGRES_OLD"), Some("/p/15/bin"));
+        assert_eq!(backends.left_out, ["new_etcd", "new_postgres", "in_a_container"]);
+        assert_eq!(backends.remarks.len(), 3, "{:?}", backends.remarks);
+        assert_eq!(backends.versions, [Version::Etcd34, Version::Postgres15]);
     }
 
     #[test]
     fn with_an_engine_nothing_is_left_out() {
-        let facts = Facts { installed: Some("3.4.23".into()), engine: true, ..Facts::default() };
+        let facts = Facts { engine: true, ..old_ones() };
         let backends = settle(&facts);
         assert!(backends.left_out.is_empty());
         assert!(backends.remarks[0].starts_with("etcd 3.5 IS MISSING"), "{:?}", backends.remarks);
 
-        let images = ["dlock-test-etcd:3.4", "dlock-test-etcd:3.5"].map(str::to_owned);
-        let backends = settle(&Facts { images: images.into(), ..facts });
+        let images = images::all().into_iter().map(|image| image.image).collect();
+        let backends = settle(&Facts { images, ..facts });
         let new = "image:dlock-test-etcd:3.5";
         assert_eq!(var(&backends, "TEST_DLOCK_ETCD_NEW"), Some(new));
         assert_eq!(var(&backends, "TEST_DLOCK_ETCD_NEW_IMAGE"), Some(new));
         assert_eq!(var(&backends, "TEST_DLOCK_ETCD_OLD"), Some("etcd"));
         let old = "image:dlock-test-etcd:3.4";
         assert_eq!(var(&backends, "TEST_DLOCK_ETCD_OLD_IMAGE"), Some(old));
+        let new = "image:dlock-test-postgres:17";
+        assert_eq!(var(&backends, "TEST_DLOCK_POSTGRES_NEW"), Some(new));
         assert!(backends.remarks.is_empty());
     }
 
@@ -184,5 +227,13 @@ mod tests {
         let backends = settle(&Facts::default());
         assert_eq!(backends.left_out, ["in_a_container"]);
         assert!(backends.env.is_empty() && backends.versions.is_empty());
+        assert!(backends.remarks.iter().any(|remark| remark.starts_with("PgBouncer IS MISSING")));
+    }
+
+    #[test]
+    fn what_is_missing_is_installed_and_nothing_else() {
+        assert!(!lacks(Server::Etcd, &old_ones()) && !lacks(Server::Postgres, &old_ones()));
+        assert!(lacks(Server::Etcd, &Facts::default()));
+        assert!(lacks(Server::Postgres, &Facts { pgbouncer: false, ..old_ones() }));
     }
 }

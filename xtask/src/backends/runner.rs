@@ -1,9 +1,9 @@
 //! What cargo starts test programs through: `cargo xtask run-test PROGRAM ARGS`.
 //!
-//! Nearly all are started as they are. What runs on etcd waits for leases and leaders most of its time,
-//! so it gets more threads than there are processors. What calls the store directly runs once for each
-//! version of etcd; what it has to do with HTTP is the same on every version, and what starts clusters
-//! of its own sees to the versions itself.
+//! Nearly all are started as they are. What runs on a server waits for leases, leaders and commits most
+//! of its time, so it gets more threads than there are processors. What calls a store directly runs
+//! once for each version of its server; what it has to do with HTTP is the same on every version, and
+//! what starts servers of its own sees to the versions itself.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -14,22 +14,26 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::choice::ENDPOINTS;
+use super::choice::Server;
 use crate::parity::results;
 use crate::{cargo, say};
 
 /// The verb that cargo is told to start tests with.
 pub const VERB: &str = "run-test";
 
-/// Further clusters that the suites are to be run on, as `version=endpoints`, with blanks between.
-pub const AGAIN: &str = "XTASK_ETCD_AGAIN";
+/// The variable with the servers that the suites are to be run on, one after the other.
+#[must_use]
+pub const fn runs(server: Server) -> &'static str {
+    match server {
+        Server::Etcd => "XTASK_RUNS_ETCD",
+        Server::Postgres => "XTASK_RUNS_POSTGRES",
+    }
+}
 
-/// The version of the first cluster.
-pub const FIRST: &str = "XTASK_ETCD_FIRST";
-
-/// A test program that runs on etcd.
+/// A test program that runs on a server.
 #[derive(Debug)]
 struct Suite {
+    server: Server,
     package: &'static str,
     program: &'static str,
     /// How many of its tests run at once.
@@ -39,21 +43,29 @@ struct Suite {
 }
 
 const SUITES: &[Suite] = &[
-    suite("dlock-conformance", "etcd", "12", true),
-    suite("dlock-conformance", "service_etcd", "12", true),
-    suite("dlock-conformance", "http_etcd", "12", false),
-    suite("dlock-etcd", "seeds", "6", true),
-    suite("dlock-etcd", "clusters", "5", false),
-    suite("dlock-model", "etcd", "12", true),
+    suite(Server::Etcd, "dlock-conformance", "etcd", "12", true),
+    suite(Server::Etcd, "dlock-conformance", "service_etcd", "12", true),
+    suite(Server::Etcd, "dlock-conformance", "http_etcd", "12", false),
+    suite(Server::Etcd, "dlock-etcd", "seeds", "6", true),
+    suite(Server::Etcd, "dlock-etcd", "clusters", "5", false),
+    suite(Server::Etcd, "dlock-model", "etcd", "12", true),
+    suite(Server::Postgres, "dlock-conformance", "postgres", "10", true),
+    suite(Server::Postgres, "dlock-conformance", "postgres_pooled", "10", false),
+    suite(Server::Postgres, "dlock-conformance", "service_postgres", "10", true),
+    suite(Server::Postgres, "dlock-conformance", "http_postgres", "10", false),
+    suite(Server::Postgres, "dlock-postgres", "traps", "4", true),
+    suite(Server::Postgres, "dlock-postgres", "volume", "4", true),
+    suite(Server::Postgres, "dlock-model", "postgres", "10", false),
 ];
 
 const fn suite(
+    server: Server,
     package: &'static str,
     program: &'static str,
     threads: &'static str,
     again: bool,
 ) -> Suite {
-    Suite { package, program, threads, again }
+    Suite { server, package, program, threads, again }
 }
 
 /// Runs a test program; whether it succeeded every time.
@@ -73,14 +85,23 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         command.env("RUST_TEST_THREADS", suite.threads);
     }
-    let first = std::env::var(FIRST).map(|version| format!("etcd {version}"));
-    announce(&package, program, &first.unwrap_or_default())?;
-    let mut all = cargo::succeeds(&mut command)?;
-    let again = std::env::var(AGAIN).unwrap_or_default();
-    for (version, endpoints) in further(&again).filter(|_| suite.again) {
-        say::line(format_args!("     Again on etcd {version}"));
-        announce(&package, program, &format!("etcd {version}"))?;
-        all &= cargo::succeeds(command.env(ENDPOINTS, endpoints))?;
+    let told = std::env::var(runs(suite.server)).unwrap_or_default();
+    let mut all = true;
+    let (mut first, mut any) = (true, false);
+    for (version, addresses) in versions(&told).take(if suite.again { usize::MAX } else { 1 }) {
+        let on = format!("{} {version}", suite.server);
+        if !first {
+            say::line(format_args!("     Again on {on}"));
+        }
+        announce(&package, program, &on)?;
+        command.envs(suite.server.variables().iter().zip(addresses));
+        all &= cargo::succeeds(&mut command)?;
+        (first, any) = (false, true);
+    }
+    if !any {
+        // On what the environment names, of whichever version that is.
+        announce(&package, program, "")?;
+        all = cargo::succeeds(&mut command)?;
     }
     Ok(all)
 }
@@ -109,8 +130,17 @@ fn name_of(program: &Path) -> &str {
     stem.rsplit_once('-').map_or(stem, |(name, _)| name)
 }
 
-fn further(again: &str) -> impl Iterator<Item = (&str, &str)> {
-    again.split_whitespace().filter_map(|pair| pair.split_once('='))
+/// The versions and their addresses in a text such as `15=a|b 17=c|d`, as [`told`] writes it.
+fn versions(runs: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
+    runs.split_whitespace()
+        .filter_map(|run| run.split_once('='))
+        .map(|(version, addresses)| (version, addresses.split('|')))
+}
+
+/// One run as the variable has it: a version and its addresses with blanks between.
+#[must_use]
+pub fn told(version: &str, addresses: &str) -> String {
+    format!("{version}={}", addresses.split_whitespace().collect::<Vec<_>>().join("|"))
 }
 
 #[cfg(test)]
@@ -118,13 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_on_etcd_are_known_by_package_and_name() {
+    fn suites_on_servers_are_known_by_package_and_name() {
         let again = |package: &str, program: &str| {
             suite_of(package, &Path::new("target/debug/deps").join(program)).map(|s| s.again)
         };
         assert_eq!(again("dlock-conformance", "etcd-0a1b"), Some(true));
         assert_eq!(again("dlock-conformance", "http_etcd-0a1b"), Some(false));
         assert_eq!(again("dlock-model", "etcd-0a1b"), Some(true));
+        assert_eq!(again("dlock-conformance", "postgres-0a1b"), Some(true));
         assert_eq!(again("dlock-etcd", "seeds-0a1b"), Some(true));
         for other in ["embedded-0a1b", "etcd_like-0a1b", "fetcd-0a1b"] {
             assert_eq!(again("dlock-conformance", other), None, "{other}");
@@ -133,9 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn further_clusters_are_read() {
-        let pairs: Vec<_> = further("3.5=http://a,http://b 3.6=http://c").collect();
-        assert_eq!(pairs, [("3.5", "http://a,http://b"), ("3.6", "http://c")]);
-        assert_eq!(further("").count(), 0);
+    fn runs_are_read_as_they_are_told() {
+        let text = [told("15", "postgres://a/?b=c postgres://d"), told("17", "e")].join(" ");
+        let read: Vec<(&str, Vec<&str>)> =
+            versions(&text).map(|(version, addresses)| (version, addresses.collect())).collect();
+        let first = ("15", vec!["postgres://a/?b=c", "postgres://d"]);
+        assert_eq!(read, [first, ("17", vec!["e"])]);
+        assert_eq!(versions("").count(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The one etcd of each version that all suites share.
+//! The one server of each version that all suites share.
 //!
 //! It is run by a program of the tests' own, for as long as that one's input is open: so it goes
 //! whenever this tool does, whichever way.
@@ -11,14 +11,11 @@ use anyhow::{Context, ensure};
 
 use super::choice::Version;
 
-/// The program that runs it.
-pub const PROGRAM: &str = "test-etcd";
-
-/// A running etcd. Dropped, it is taken down, and waited for.
+/// A running server. Dropped, it is taken down, and waited for.
 #[derive(Debug)]
 pub struct Shared {
     program: Child,
-    /// Where it is.
+    /// Where it is: one address for each of its variables.
     pub endpoints: String,
 }
 
@@ -37,7 +34,7 @@ impl Starting {
         env: &[(String, String)],
     ) -> anyhow::Result<Self> {
         let mut command = Command::new(program);
-        command.arg(version.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(version.number()).stdin(Stdio::piped()).stdout(Stdio::piped());
         // If it fails its words are for people.
         command.envs(env.iter().cloned()).env("RUST_BACKTRACE", "0");
         let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
@@ -78,7 +75,7 @@ mod tests {
         let program = folder.path().join("program");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
         let env = [("WHERE".to_owned(), folder.path().display().to_string())];
-        Ok((Starting::begin(&program, Version::New, &env)?.ready()?, folder))
+        Ok((Starting::begin(&program, Version::Etcd35, &env)?.ready()?, folder))
     }
 
     #[test]

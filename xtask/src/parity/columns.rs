@@ -42,6 +42,14 @@ pub const COLUMNS: &[Column] = &[
     ),
     column(Suite::Store, "etcd 3.4", &[("etcd", "etcd")], "etcd 3.4"),
     column(Suite::Store, "etcd 3.5", &[("etcd", "etcd")], "etcd 3.5"),
+    column(Suite::Store, "PostgreSQL 15", &[("postgres", "postgres")], "PostgreSQL 15"),
+    column(Suite::Store, "PostgreSQL 17", &[("postgres", "postgres")], "PostgreSQL 17"),
+    column(
+        Suite::Store,
+        "PostgreSQL 15 behind PgBouncer",
+        &[("postgres_pooled", "pooled")],
+        "PostgreSQL 15",
+    ),
     column(
         Suite::Service,
         "memory",
@@ -75,6 +83,8 @@ pub const COLUMNS: &[Column] = &[
     ),
     column(Suite::Service, "etcd 3.4", &[("service_etcd", "etcd")], "etcd 3.4"),
     column(Suite::Service, "etcd 3.5", &[("service_etcd", "etcd")], "etcd 3.5"),
+    column(Suite::Service, "PostgreSQL 15", &[("service_postgres", "postgres")], "PostgreSQL 15"),
+    column(Suite::Service, "PostgreSQL 17", &[("service_postgres", "postgres")], "PostgreSQL 17"),
     column(
         Suite::Service,
         "HTTP, memory",
@@ -98,6 +108,7 @@ pub const COLUMNS: &[Column] = &[
         "",
     ),
     column(Suite::Service, "HTTP, etcd 3.4", &[("http_etcd", "etcd")], "etcd 3.4"),
+    column(Suite::Service, "HTTP, PostgreSQL 15", &[("http_postgres", "postgres")], "PostgreSQL 15"),
     column(Suite::Apart, "embedded, two processes", &[("embedded_two_processes", "")], ""),
 ];
 

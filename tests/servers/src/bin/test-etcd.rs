@@ -4,12 +4,9 @@
 //! Once the etcd serves, its address is printed as a line. When the input ends the etcd is taken
 //! down, and so it is if this program is killed.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
-use dlock_servers::{EtcdCluster, Version};
+use dlock_servers::{EtcdCluster, Version, hold};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -24,9 +21,5 @@ fn main() -> ExitCode {
         Some("in-a-container") => EtcdCluster::start_in_containers(version, 1, &[]),
         Some(_) => return ExitCode::from(2),
     };
-    let said = writeln!(io::stdout(), "{}", cluster.endpoints().join(","));
-    if said.is_err() || io::copy(&mut io::stdin().lock(), &mut io::sink()).is_err() {
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    hold(&cluster.endpoints().join(","))
 }

@@ -422,6 +422,8 @@ fn in_container(
         user: Some("65534:65534"),
         data: "/tmp/dlock/data",
         put_back: Some("/tmp/dlock/put-back"),
+        // Everybody may write there, in every image.
+        volume: Some("/tmp"),
         port: PORT,
         published: address,
         container: None,
