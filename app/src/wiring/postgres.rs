@@ -173,3 +173,43 @@ fn credentials(place: &PostgresPlace, config: &mut PostgresConfig) -> Result<(),
 fn bytes(file: &Path, key: &str) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|error| format!("{key}: {}: {error}", file.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_newline_at_the_end_is_not_part_of_the_password() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        for (text, password) in
+            [("hush", "hush"), ("hush\n", "hush"), ("hush\r\n", "hush"), (" h\n\n", " h\n")]
+        {
+            std::fs::write(&file, text).unwrap();
+            let mut config = PostgresConfig::at("");
+            let password_file = Some(file.clone());
+            let place = PostgresPlace { password_file, ..PostgresPlace::default() };
+            credentials(&place, &mut config).unwrap();
+            assert_eq!(config.password.as_deref(), Some(password), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_has_its_code_and_says_what_to_do() {
+        let told = |error| said(&error, "locks at db:5432");
+        let may_not = ConnectError::MayNotCreate { schema: "s".into(), role: "r".into() };
+        let newer = ConnectError::Newer { schema: "s".into(), version: "v".into() };
+        let bad = dlock_postgres::BadConfig::Schema("must be");
+        for (error, code, words) in [
+            (ConnectError::Database("no".into()), 69, "start the database"),
+            (ConnectError::Denied("no".into()), 77, "postgres.password_file"),
+            (may_not, 77, "`dlock postgres schema`"),
+            (newer, 69, "newer dlock"),
+            (ConnectError::Config(bad), 64, "postgres.schema: must be"),
+        ] {
+            let (seen, message) = told(error);
+            assert_eq!(seen, code, "{message}");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}
