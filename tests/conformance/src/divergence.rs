@@ -61,7 +61,7 @@ pub const STORES: [Store; 4] = [
             ..EXACT
         },
     },
-    Store { id: "postgres", name: "PostgreSQL", there: false, facts: EXACT },
+    Store { id: "postgres", name: "PostgreSQL", there: true, facts: EXACT },
 ];
 
 /// A property in which stores differ.
@@ -88,7 +88,6 @@ const fn cell(what: &'static str, why: &'static str, shown: &'static [&'static s
     Cell { what, why, shown }
 }
 
-const C1: &[&str] = &["contracts/C1-relational-stores.md"];
 const TURNS: &str =
     "tests/conformance/src/service_cases/line.rs::all_get_their_turn_at_two_servers";
 const IN_ORDER: &str =
@@ -148,7 +147,10 @@ pub const ROWS: &[Row] = &[
                 "`dlock_fencing_token_seq`, one sequence for the schema, drawn while the lock's \
                  row is held; a shot that loses may use up a number",
                 "a sequence is never turned back by a rollback",
-                C1,
+                &[
+                    STEPS,
+                    "adapters/postgres/tests/traps/token.rs::trap_23_the_token_is_drawn_under_the_rows_lock",
+                ],
             ),
         ],
     },
@@ -165,7 +167,7 @@ pub const ROWS: &[Row] = &[
                     "adapters/etcd/src/leases.rs::lifetimes_are_rounded_up_and_compared_by_the_smaller",
                 ],
             ),
-            cell("milliseconds, as asked", "timestamps are finer than that", C1),
+            cell("milliseconds, as asked", "timestamps are finer than that", &[ROUNDED]),
         ],
     },
     Row {
@@ -192,7 +194,7 @@ pub const ROWS: &[Row] = &[
             cell(
                 "never for whoever asks; the session's row stays until somebody does, or the reaper",
                 "every call compares with the database's clock and deletes what has ended",
-                C1,
+                &["tests/conformance/src/cases/expiry.rs::operators_find_an_expired_lock_free"],
             ),
         ],
     },
@@ -213,7 +215,7 @@ pub const ROWS: &[Row] = &[
             cell(
                 "only where the database's clock is set forward: only fencing protects then",
                 "`clock_timestamp()` is wall time",
-                C1,
+                &["contracts/C1-relational-stores.md"],
             ),
         ],
     },
@@ -236,7 +238,13 @@ pub const ROWS: &[Row] = &[
                 &["adapters/etcd/tests/clusters/deposed.rs::\
                     trap_03_a_deposed_leaders_answer_moves_no_deadline"],
             ),
-            cell("the database's", "servers need not agree about the time", C1),
+            cell(
+                "the database's",
+                "servers need not agree about the time",
+                &[
+                    "adapters/postgres/tests/traps/lease.rs::trap_24_the_lease_is_counted_from_after_the_wait",
+                ],
+            ),
         ],
     },
     Row {
@@ -260,7 +268,10 @@ pub const ROWS: &[Row] = &[
             cell(
                 "any number of servers, also behind a pooler of transactions",
                 "no state of a connection is used",
-                C1,
+                &[
+                    "tests/conformance/tests/postgres_pooled.rs",
+                    "tests/e2e/tests/judged.rs::j1_to_j4_hold_on_postgres_while_its_two_servers_are_killed_ten_times",
+                ],
             ),
         ],
     },
@@ -350,7 +361,7 @@ pub const ROWS: &[Row] = &[
                 "the leader keeps leases outside its log",
                 &[WRITES_NOTHING, "decisions/0031-etcd-what-counts-of-a-lease.md"],
             ),
-            cell("one row", "the expiry is a column of the session's row", C1),
+            cell("one row", "the expiry is a column of the session's row", &[EXTENDS]),
         ],
     },
     Row {
@@ -394,7 +405,10 @@ pub const ROWS: &[Row] = &[
             cell(
                 "`reap_expired`, which also forgets long-idle rows behind the floor",
                 "rows outlive releases for their fence",
-                C1,
+                &[
+                    REAPED,
+                    "adapters/postgres/tests/volume/names.rs::names_used_once_are_forgotten_and_tokens_still_rise",
+                ],
             ),
         ],
     },
@@ -424,7 +438,11 @@ pub const ROWS: &[Row] = &[
                     "decisions/0030-etcd-keys-and-leases.md",
                 ],
             ),
-            cell("not decided yet", "an exact count would put all grants in one line", &[]),
+            cell(
+                "whoever runs the database bounds it",
+                "an exact count would put all grants in one line",
+                &[LIMITED, "decisions/0036-postgres-bounds.md"],
+            ),
         ],
     },
     Row {
@@ -458,7 +476,9 @@ pub const ROWS: &[Row] = &[
             cell(
                 "the same, of servers and of the database",
                 "`synchronous_commit` is never weaker than `on`",
-                C1,
+                &[
+                    "tests/e2e/tests/judged.rs::j1_to_j4_hold_while_old_postgres_is_killed_ten_times",
+                ],
             ),
         ],
     },
@@ -489,7 +509,7 @@ pub const ROWS: &[Row] = &[
             cell(
                 "another system identifier or timeline is noticed; `floor raise` is needed",
                 "a restored sequence issues numbers a second time",
-                C1,
+                &["decisions/0035-postgres-history.md"],
             ),
         ],
     },

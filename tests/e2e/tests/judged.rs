@@ -1,5 +1,5 @@
-//! The judged run: many clients over HTTP while the server is killed again and again, and every
-//! call they make held against the rules J1 to J4.
+//! The judged run: many clients over HTTP while the server, or the database, is killed again and again,
+//! and every call they make held against the rules J1 to J4.
 //!
 //! `TEST_DLOCK_JUDGED_CYCLES` says how many cycles of acquire and release each client lives through;
 //! the acceptance figure is 1000.
@@ -22,6 +22,7 @@ use dlock_judge::{
     judge,
     rules::{self, EarlyExpiry},
 };
+use dlock_servers::{PostgresServer, PostgresVersion};
 
 const CLIENTS: u32 = 64;
 const KEYS: usize = 8;
@@ -99,8 +100,7 @@ fn cycles(usual: u64) -> u64 {
 #[test]
 fn j1_to_j4_hold_for_64_clients_while_the_server_is_killed_ten_times() {
     let place = tempfile::tempdir().unwrap();
-    let mut servers = [Server::start(place.path(), &[])];
-    judged("embedded", &mut servers, CYCLES, EarlyExpiry::Never);
+    servers_killed("embedded", &mut [Server::start(place.path(), &[])], CYCLES);
 }
 
 /// Two servers on one cluster, killed in turn.
@@ -110,7 +110,7 @@ fn j1_to_j4_hold_on_etcd_while_its_two_servers_are_killed_ten_times() {
     let etcd = dlock_e2e::etcd::Etcd::below(place.path());
     let options: Vec<&str> = etcd.options.iter().map(String::as_str).collect();
     let mut servers = [1, 2].map(|_| Server::start(place.path(), &options));
-    judged("etcd", &mut servers, CYCLES_ON_ETCD, EarlyExpiry::Never);
+    servers_killed("etcd", &mut servers, CYCLES_ON_ETCD);
 }
 
 /// Two servers on one database, killed in turn.
@@ -120,46 +120,100 @@ fn j1_to_j4_hold_on_postgres_while_its_two_servers_are_killed_ten_times() {
     let options = dlock_e2e::postgres::Postgres::beside(place.path()).options(place.path());
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut servers = [1, 2].map(|_| Server::start(place.path(), &options));
-    judged("postgres", &mut servers, CYCLES_ON_POSTGRES, EarlyExpiry::Never);
+    servers_killed("postgres", &mut servers, CYCLES_ON_POSTGRES);
 }
 
-fn judged(store: &str, servers: &mut [Server], usual: u64, early: EarlyExpiry) {
+/// The database is killed under two servers that go on.
+#[test]
+fn j1_to_j4_hold_while_old_postgres_is_killed_ten_times() {
+    database_killed("postgres, killed", "SELECT 1");
+}
+
+/// So it is where the role would not wait for the disk (trap 27).
+#[test]
+fn trap_27_j1_to_j4_hold_while_old_postgres_of_a_careless_role_is_killed_ten_times() {
+    let careless = "ALTER ROLE postgres SET synchronous_commit = off";
+    database_killed("postgres of a careless role, killed", careless);
+}
+
+fn servers_killed(store: &str, servers: &mut [Server], usual: u64) {
+    let addresses: Vec<SocketAddr> = servers.iter().map(Server::address).collect();
+    let judged = judged(store, &addresses, usual, |kill| {
+        let which = kill % servers.len();
+        servers[which].kill();
+        servers[which].restart();
+    });
+    judged.hold(&servers[0]);
+}
+
+fn database_killed(store: &str, first: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let mut database = PostgresServer::start(PostgresVersion::Old);
+    database.new_database("dlock");
+    database.execute("dlock", first);
+    let url = database.url("dlock");
+    let options = ["--backend", "postgres", "--postgres-url", &url];
+    let servers = [1, 2].map(|_| Server::start(place.path(), &options));
+    let addresses = servers.each_ref().map(Server::address);
+    let judged = judged(store, &addresses, CYCLES_ON_POSTGRES, |_| {
+        database.kill();
+        database.restart();
+    });
+    judged.hold(&servers[0]);
+}
+
+/// What is known of a run that is over.
+struct Judged {
+    verdict: Verdict,
+    tally: Tally,
+    kills: u32,
+    all: u64,
+}
+
+/// Lets the clients live while ten times something is killed and started again.
+fn judged(
+    store: &str,
+    addresses: &[SocketAddr],
+    usual: u64,
+    mut kill_and_restart: impl FnMut(usize),
+) -> Judged {
     let cycles = cycles(usual);
     let run = Run::new(CLIENTS, KEYS, cycles);
-    let addresses: Vec<SocketAddr> = servers.iter().map(Server::address).collect();
     // By progress and not by time, so that every kill meets clients at work.
-    let tally = run.go(&addresses, || {
+    let tally = run.go(addresses, || {
         for kill in 1..=KILLS {
             let at = run.all_cycles() * u64::from(kill) / u64::from(KILLS + 1);
             if !run.progress.reach(at) {
                 return;
             }
-            let which = kill as usize % servers.len();
-            servers[which].kill();
             run.epoch.fetch_add(1, Ordering::Relaxed);
-            servers[which].restart();
+            kill_and_restart(kill as usize);
         }
     });
 
     let seconds = run.clock.now().0 / 1_000_000_000;
-    let verdict = judge(&run.recorder.snapshot(), &rules::all(early));
-    let restarts = run.epoch.load(Ordering::Relaxed);
+    let (verdict, kills) = (run.verdict(), run.epoch.load(Ordering::Relaxed));
     let mut err = std::io::stderr();
     writeln!(
         err,
-        "judged run on {store}: {CLIENTS} clients, {KEYS} keys, {cycles} cycles each, {restarts} \
+        "judged run on {store}: {CLIENTS} clients, {KEYS} keys, {cycles} cycles each, {kills} \
          kills and restarts, {seconds} s\n{tally:?}\n{verdict}"
     )
     .unwrap();
+    Judged { verdict, tally, kills, all: run.all_cycles() }
+}
 
-    assert!(verdict.is_clean(), "{verdict}\n{}", servers[0].log());
-    assert_eq!(tally.lost_early, 0, "a lock was called lost before its deadline");
-    // It did see something.
-    let all = run.all_cycles();
-    assert_eq!((restarts, tally.cycles), (KILLS, all));
-    assert!(verdict.seen.grants >= all, "{verdict}");
-    assert!(verdict.seen.windows >= all / 2, "{verdict}");
-    assert!(verdict.seen.unknown > 0, "no kill cut anything: {verdict}");
+impl Judged {
+    fn hold(self, server: &Server) {
+        let Self { verdict, tally, kills, all } = self;
+        assert!(verdict.is_clean(), "{verdict}\n{}", server.log());
+        assert_eq!(tally.lost_early, 0, "a lock was called lost before its deadline");
+        // It did see something.
+        assert_eq!((kills, tally.cycles), (KILLS, all));
+        assert!(verdict.seen.grants >= all, "{verdict}");
+        assert!(verdict.seen.windows >= all / 2, "{verdict}");
+        assert!(verdict.seen.unknown > 0, "no kill cut anything: {verdict}");
+    }
 }
 
 /// The control: were the judge or what is recorded blind, this would be clean, too.

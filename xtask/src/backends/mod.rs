@@ -63,7 +63,9 @@ pub fn print() -> bool {
         for variable in server.variables() {
             match facts.var(variable) {
                 Some(told) => say::line(format_args!("suites run on {variable} = {told}")),
-                None => say::line(format_args!("suites run on each {server} above: {variable} is not set")),
+                None => say::line(format_args!(
+                    "suites run on each {server} above: {variable} is not set"
+                )),
             }
         }
     }

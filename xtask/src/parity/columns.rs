@@ -108,7 +108,12 @@ pub const COLUMNS: &[Column] = &[
         "",
     ),
     column(Suite::Service, "HTTP, etcd 3.4", &[("http_etcd", "etcd")], "etcd 3.4"),
-    column(Suite::Service, "HTTP, PostgreSQL 15", &[("http_postgres", "postgres")], "PostgreSQL 15"),
+    column(
+        Suite::Service,
+        "HTTP, PostgreSQL 15",
+        &[("http_postgres", "postgres")],
+        "PostgreSQL 15",
+    ),
     column(Suite::Apart, "embedded, two processes", &[("embedded_two_processes", "")], ""),
 ];
 
