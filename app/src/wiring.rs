@@ -59,6 +59,15 @@ pub(crate) const BACKENDS: &[&str] = match (cfg!(feature = "etcd"), cfg!(feature
     (false, false) => &["embedded", "memory"],
 };
 
+/// What to say to whoever asks for a store that there is, and not in this build.
+#[cfg(feature = "cli")]
+pub(crate) fn left_out(store: &str) -> Option<String> {
+    let left_out = ["etcd", "postgres"].contains(&store) && !BACKENDS.contains(&store);
+    left_out.then(|| {
+        format!("this build of dlock has no {store} store: build it with --features {store}")
+    })
+}
+
 /// The keys of the etcd store, in this build.
 #[cfg(all(feature = "cli", feature = "etcd"))]
 pub(crate) static ETCD_KEYS: &[crate::config::Key] = crate::config::etcd::KEYS;

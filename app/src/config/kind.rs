@@ -47,7 +47,11 @@ impl Kind {
     pub fn check(self, text: &str) -> Result<(), String> {
         match self {
             Self::Choice(words) if words.contains(&text) => Ok(()),
-            Self::Choice(words) => Err(format!("must be one of {}", words.join(", "))),
+            Self::Choice(words) => {
+                let left_out =
+                    if words == wiring::BACKENDS { wiring::left_out(text) } else { None };
+                Err(left_out.unwrap_or_else(|| format!("must be one of {}", words.join(", "))))
+            }
             Self::Span(least, most) => {
                 let span = span(text)?;
                 let within =

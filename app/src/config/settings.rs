@@ -166,6 +166,21 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_this_build_lacks_is_named_wherever_it_is_asked_for() {
+        for store in ["etcd", "postgres"] {
+            let variable = format!("DLOCK_{}_X", store.to_uppercase());
+            let (mut sources, _folder) =
+                sources(Some(&format!("{store}.x = '1'\n")), &[(&variable, "1")]);
+            sources.flags.push(("lock.backend", "--backend", store.into()));
+            let errors = Settings::load(&sources).unwrap_err();
+            let feature = format!("--features {store}");
+            let told = errors.iter().filter(|error| error.problem.contains(&feature)).count();
+            let there = crate::wiring::BACKENDS.contains(&store);
+            assert_eq!(told, if there { 0 } else { 3 }, "{errors:?}");
+        }
+    }
+
+    #[test]
     fn a_wrong_value_is_found_even_where_it_is_overridden() {
         let (mut sources, _folder) = sources(None, &[("DLOCK_HTTP_LISTEN", "nowhere")]);
         sources.flags.push(("http.listen", "--listen", "127.0.0.1:3".into()));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::ConfigError;
 use super::table::{Key, TABLE, key};
+use crate::wiring;
 
 /// Variables that `dlock run` exports for its command and that say nothing to dlock itself.
 const EXPORTED: &[&str] = &["DLOCK_NAME", "DLOCK_NAMESPACE", "DLOCK_TOKEN", "DLOCK_OWNER"];
@@ -57,7 +58,7 @@ impl Sources {
                 }
                 None => errors.push(ConfigError {
                     place: (*flag).into(),
-                    problem: format!("sets {name}, which is no key"),
+                    problem: unknown(name, "sets a key that is none", [].into_iter()),
                 }),
             }
         }
@@ -85,7 +86,7 @@ impl Sources {
                 (Some(_), None) => "is not UTF-8".to_owned(),
                 (None, _) => {
                     let names = TABLE.iter().map(|key| key.variable());
-                    format!("is not a variable of dlock{}", nearest(name, names))
+                    unknown(name, "is not a variable of dlock", names)
                 }
             };
             errors.push(ConfigError { place: name.into(), problem });
@@ -127,7 +128,7 @@ impl Sources {
                 (Some(_), None) => "must be a text or a whole number".to_owned(),
                 (None, _) => {
                     let names = TABLE.iter().map(|key| key.name.to_owned());
-                    format!("is not a key{}", nearest(&name, names))
+                    unknown(&name, "is not a key", names)
                 }
             };
             errors.push(ConfigError { place, problem });
@@ -166,6 +167,14 @@ fn text_of(value: &toml::Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What to say of a name that is not in the table: it may be that of a store that this build lacks.
+fn unknown(name: &str, what: &str, names: impl Iterator<Item = String>) -> String {
+    let lower = name.to_ascii_lowercase();
+    let store = lower.trim_start_matches("dlock_").split(['.', '_']).next();
+    let left_out = store.and_then(wiring::left_out);
+    left_out.unwrap_or_else(|| format!("{what}{}", nearest(name, names)))
 }
 
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> String {

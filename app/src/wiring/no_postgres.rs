@@ -65,7 +65,6 @@ pub(crate) fn check_schema(_text: &str) -> Result<(), String> {
     Ok(())
 }
 
-#[expect(clippy::unused_async, reason = "as where there is one")]
 pub(crate) async fn connect(
     _place: &PostgresPlace,
     _purge_after: Duration,
