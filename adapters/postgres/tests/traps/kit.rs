@@ -9,7 +9,7 @@ use dlock_conformance::{
 };
 use dlock_domain::{Deadline, SessionId};
 use dlock_memory::SeededEntropy;
-use dlock_postgres::{PostgresConfig, PostgresStore};
+use dlock_postgres::{ConnectError, PostgresConfig, PostgresStore};
 use tokio_postgres::{Client, Config, NoTls, config::Host};
 
 /// The password of roles that tests make.
@@ -72,8 +72,14 @@ impl Place {
     }
 
     pub(crate) async fn connect(&mut self, config: PostgresConfig) -> PostgresStore {
-        let entropy = Arc::new(SeededEntropy::new(self.next()));
-        PostgresStore::connect(config, Arc::new(SystemClock::new()), entropy).await.unwrap()
+        self.try_connect(config).await.unwrap()
+    }
+
+    pub(crate) async fn try_connect(
+        &mut self,
+        config: PostgresConfig,
+    ) -> Result<PostgresStore, ConnectError> {
+        connect(config, self.next()).await
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -105,11 +111,17 @@ impl Place {
         self.eye.becomes(&sql, many).await;
     }
 
+    /// A role that may connect.
+    pub(crate) async fn bare_role(&mut self) -> String {
+        let role = format!("role_{:016x}", self.next());
+        self.eye.run(&format!("CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")).await;
+        role
+    }
+
     /// A role that may use our tables and nothing else, with these settings, and its address.
     pub(crate) async fn role(&mut self, settings: &[&str]) -> (String, String) {
-        let role = format!("role_{:016x}", self.next());
+        let role = self.bare_role().await;
         let schema = &self.schema;
-        self.eye.run(&format!("CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")).await;
         for setting in settings {
             self.eye.run(&format!("ALTER ROLE {role} SET {setting}")).await;
         }
@@ -184,12 +196,14 @@ impl Raw {
         }
         panic!("did not come about: {number}, but {last:?}: {sql}");
     }
+}
 
-    /// The state in which the server sees it (`idle in transaction`, say).
-    pub(crate) async fn holds_nothing(&self, of: &Raw) -> bool {
-        let sql = format!("SELECT state FROM pg_stat_activity WHERE pid = {}", of.pid);
-        self.texts(&sql).await == ["idle"]
-    }
+pub(crate) async fn connect(
+    config: PostgresConfig,
+    seed: u64,
+) -> Result<PostgresStore, ConnectError> {
+    PostgresStore::connect(config, Arc::new(SystemClock::new()), Arc::new(SeededEntropy::new(seed)))
+        .await
 }
 
 pub(crate) fn caller(store: &PostgresStore) -> Caller {

@@ -49,10 +49,10 @@ async fn trap_24_a_renewal_that_waited_beyond_the_lease_is_no_success() {
             .run(
                 "CREATE TABLE naive_sessions (id int PRIMARY KEY, ttl interval, \
                  expires_at timestamptz); \
-                 INSERT INTO naive_sessions VALUES (1, '1 second', clock_timestamp() + '1 second'); \
-                 BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE",
+                 INSERT INTO naive_sessions VALUES (1, '1 second', clock_timestamp() + '1 second')",
             )
             .await;
+        other.run("BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE").await;
         let renewal = tokio::spawn(async move { renews.number(naive).await });
         place.waiting(1).await;
         has_ended(&place.eye, "naive_sessions", "1").await;
@@ -92,10 +92,10 @@ async fn trap_24_the_lease_is_counted_from_after_the_wait() {
     other
         .run(
             "CREATE TABLE naive_sessions (id int PRIMARY KEY, ttl interval, expires_at timestamptz); \
-             INSERT INTO naive_sessions VALUES (1, '1 minute', clock_timestamp() + '1 minute'); \
-             BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE",
+             INSERT INTO naive_sessions VALUES (1, '1 minute', clock_timestamp() + '1 minute')",
         )
         .await;
+    other.run("BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE").await;
     let renewal = tokio::spawn(async move { renews.number(NAIVE).await });
     place.waiting(1).await;
     place.eye.run("SELECT pg_sleep(0.5)").await;

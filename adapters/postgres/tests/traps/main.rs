@@ -8,15 +8,13 @@
 
 mod batch;
 mod clocks;
+mod durability;
 mod history;
 mod kit;
 mod lease;
 mod locked;
 mod polls;
 mod pooler;
-mod roles;
 mod session;
-mod settings;
-mod text;
 mod token;
 mod unknown;

@@ -168,10 +168,10 @@ async fn trap_25_either_the_keep_alive_or_the_next_holder_wins() {
     thief
         .run(
             "INSERT INTO naive_sessions VALUES (1, clock_timestamp() + '1 second'); \
-             UPDATE naive_locks SET session = 1; \
-             BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE",
+             UPDATE naive_locks SET session = 1 WHERE name = 'k'",
         )
         .await;
+    thief.run("BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE").await;
     let kept = tokio::spawn(async move { keeper.client.execute_typed(NAIVE_KEEP, &[]).await });
     place.waiting(1).await;
     let ended = "SELECT (expires_at <= clock_timestamp())::int::bigint FROM naive_sessions";
@@ -193,7 +193,9 @@ async fn trap_25_either_the_keep_alive_or_the_next_holder_wins() {
     place.eye.becomes(ended, 1).await;
     let steals = b.clone();
     let stolen = tokio::spawn(async move {
-        steals.insert(&key("k"), &private("thief"), dlock_conformance::kit::attempt()).await
+        steals
+            .insert(&key("k"), &private("thief"), dlock_conformance::kit::attempt())
+            .await
     });
     place.waiting(2).await;
     other.run("COMMIT").await;
