@@ -131,8 +131,11 @@ pub(crate) async fn prepare(connector: &Connector, schema: &str) -> Result<bool,
 
 async fn in_schema(connection: &Connection, schema: &str) -> Result<(), Failure> {
     connection.line().batch(format!(
-        "BEGIN; SELECT set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
-         set_config('synchronous_commit', 'on', true), set_config('statement_timeout', '30000', true)"
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+         SELECT set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
+         set_config('synchronous_commit', 'on', true), set_config('statement_timeout', '30000', true), \
+         set_config('lock_timeout', '30000', true), \
+         set_config('idle_in_transaction_session_timeout', '30000', true)"
     )).await
 }
 
@@ -175,7 +178,10 @@ async fn migrate(connection: Connection, schema: String) -> Result<Connection, C
         let mut connection = AsyncConnectionWrapper::<Connection>::from(connection);
         let done = connection.transaction(|connection| -> QueryResult<()> {
             connection.batch_execute(
-                "SET LOCAL lock_timeout = '30s'; SET LOCAL synchronous_commit = 'on'",
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE; \
+                 SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '60s'; \
+                 SET LOCAL idle_in_transaction_session_timeout = '60s'; \
+                 SET LOCAL synchronous_commit = 'on'",
             )?;
             sql_query("SELECT pg_advisory_xact_lock($1)")
                 .bind::<BigInt, _>(TURN)

@@ -15,6 +15,8 @@ mod lease;
 mod locked;
 mod polls;
 mod pooler;
+mod roles;
 mod session;
+mod settings;
 mod token;
 mod unknown;
