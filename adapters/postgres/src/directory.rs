@@ -14,6 +14,10 @@ use crate::{Inner, codec, connection::Line, rows::InfoRow, sql, wire::Terms};
 #[async_trait]
 impl Directory for Inner {
     async fn list(&self, request: ListRequest, by: Deadline) -> Result<Page> {
+        // PostgreSQL has no text with a NUL in it, and no name begins like that (trap 31).
+        if request.prefix.contains('\0') {
+            return Ok(Page { locks: Vec::new(), next: None });
+        }
         let limit = usize::from(request.limit.max(1));
         let namespace = request.namespace.as_str().to_owned();
         let prefix = request.prefix.to_string();

@@ -18,5 +18,6 @@ mod pooler;
 mod roles;
 mod session;
 mod settings;
+mod text;
 mod token;
 mod unknown;
