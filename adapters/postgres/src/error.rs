@@ -61,8 +61,9 @@ impl Failure {
     fn kind(&self) -> ErrorKind {
         let Some(code) = self.code() else { return ErrorKind::Contention };
         match code {
-            // Nothing is written here, or it is not the primary any more.
-            "25006" => ErrorKind::NotLeader,
+            // Nothing is written here; or it is a standby, which supports no such transaction: all else
+            // that we say every server supports.
+            "25006" | "0A000" => ErrorKind::NotLeader,
             // Not let in, or not allowed.
             "28000" | "28P01" | "42501" | "3D000" => ErrorKind::Denied,
             // The sequence has come to its end (2^53 - 1).

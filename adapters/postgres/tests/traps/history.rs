@@ -158,7 +158,10 @@ async fn trap_29_another_history_grants_nothing_until_the_floor_is_raised() {
             let next = caller.take(&key("k"), &private("next")).await;
             assert!(floor.admits(next.token));
             assert!(caller.release(&next).await);
-            assert!(caller.extend(&elsewhere).await.is_some(), "another namespace's grants live on");
+            assert!(
+                caller.extend(&elsewhere).await.is_some(),
+                "another namespace's grants live on"
+            );
         }
     }
 }

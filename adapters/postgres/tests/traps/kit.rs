@@ -7,7 +7,7 @@ use dlock_conformance::{
     kit::Caller,
     stores::{Direct, fresh_seed, postgres_url},
 };
-use dlock_domain::{Deadline, SessionId};
+use dlock_domain::{Deadline, LockError, SessionId};
 use dlock_memory::SeededEntropy;
 use dlock_postgres::{ConnectError, PostgresConfig, PostgresStore};
 use tokio_postgres::{Client, Config, NoTls, config::Host};
@@ -208,6 +208,24 @@ pub(crate) async fn connect(
 
 pub(crate) fn caller(store: &PostgresStore) -> Caller {
     Caller::on(store.backend(), Arc::new(SystemClock::new()), Duration::from_secs(20))
+}
+
+/// Asks again for as long as the answer is transient, half a minute at most.
+pub(crate) async fn in_the_end<T, F: Future<Output = Result<T, LockError>>>(
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let mut last = None;
+    for _ in 0..300 {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                assert!(error.is_transient(), "INV-07: {error:?}");
+                last = Some(error);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("no answer: {last:?}");
 }
 
 /// A deadline that is near.

@@ -41,13 +41,7 @@ async fn c45_while_a_table_is_locked_calls_end_in_time_and_loss_is_right() {
             );
             let took = a.now().since(called);
             assert!(took < Duration::from_secs(5), "{took:?}");
-            let errors = [
-                taken.err(),
-                extended.err(),
-                kept.err(),
-                opened.err(),
-                released.err(),
-            ];
+            let errors = [taken.err(), extended.err(), kept.err(), opened.err(), released.err()];
             for error in errors.into_iter().flatten() {
                 assert!(error.is_transient(), "INV-07: {error:?}");
                 failed += 1;

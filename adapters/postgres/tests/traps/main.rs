@@ -9,6 +9,7 @@
 mod batch;
 mod clocks;
 mod durability;
+mod failover;
 mod history;
 mod kit;
 mod lease;

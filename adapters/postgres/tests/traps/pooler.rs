@@ -42,7 +42,8 @@ async fn trap_31_named_statements_break_behind_a_pooler() {
     let naive = one.client.prepare("SELECT 1").await.unwrap();
     one.run("COMMIT").await;
     // Others take both connections, and give the one back on which nothing is prepared.
-    let (two, three) = (Raw::connect(&url, &place.schema).await, Raw::connect(&url, &place.schema).await);
+    let (two, three) =
+        (Raw::connect(&url, &place.schema).await, Raw::connect(&url, &place.schema).await);
     two.run("BEGIN").await;
     three.run("BEGIN").await;
     let at = (two.number(pid).await, three.number(pid).await);

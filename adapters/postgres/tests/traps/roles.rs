@@ -12,16 +12,16 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c47_a_role_that_may_not_create_is_told_what_to_do_and_then_does_everything() {
-    let mut place = Place::bare(dlock_conformance::stores::postgres_url::<
-        dlock_conformance::stores::Direct,
-    >())
-    .await;
+    let mut place =
+        Place::bare(dlock_conformance::stores::postgres_url::<dlock_conformance::stores::Direct>())
+            .await;
     let schema = place.schema.clone();
     let role = place.bare_role().await;
     let config = place.config_at(&place.url_of(&role));
 
     // Without a schema, and with one that is empty.
-    for prepare in ["SELECT 1", &format!("CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO {role}")]
+    for prepare in
+        ["SELECT 1", &format!("CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO {role}")]
     {
         place.eye.run(prepare).await;
         let refused = place.try_connect(config.clone()).await.err().unwrap();
@@ -35,8 +35,7 @@ async fn c47_a_role_that_may_not_create_is_told_what_to_do_and_then_does_everyth
     // What an owner runs by hand; its last lines are comments that say what the role needs.
     let sql = schema_sql(&schema).unwrap();
     place.eye.run(&sql).await;
-    let grants: Vec<_> =
-        sql.lines().filter_map(|line| line.strip_prefix("-- GRANT ")).collect();
+    let grants: Vec<_> = sql.lines().filter_map(|line| line.strip_prefix("-- GRANT ")).collect();
     assert_eq!(grants.len(), 3, "{sql}");
     for grant in grants {
         assert!(grant.contains("dlock_app"), "{grant}");
@@ -93,10 +92,9 @@ async fn everything(store: &PostgresStore) {
 /// One that may create makes the tables whatever its defaults are, several at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c43_c47_a_role_with_odd_defaults_makes_the_tables() {
-    let mut place = Place::bare(dlock_conformance::stores::postgres_url::<
-        dlock_conformance::stores::Direct,
-    >())
-    .await;
+    let mut place =
+        Place::bare(dlock_conformance::stores::postgres_url::<dlock_conformance::stores::Direct>())
+            .await;
     let role = place.bare_role().await;
     for setting in ODD {
         place.eye.run(&format!("ALTER ROLE {role} SET {setting}")).await;
@@ -127,7 +125,10 @@ async fn c43_c47_a_role_with_odd_defaults_makes_the_tables() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c47_a_newer_schema_is_refused_by_its_version() {
     let mut place = Place::new().await;
-    place.eye.run("INSERT INTO __diesel_schema_migrations (version) VALUES ('20990101000001')").await;
+    place
+        .eye
+        .run("INSERT INTO __diesel_schema_migrations (version) VALUES ('20990101000001')")
+        .await;
     let refused = place.try_connect(place.config()).await.err().unwrap();
     let ConnectError::Newer { version, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(version, "20990101000001");

@@ -193,9 +193,7 @@ async fn trap_25_either_the_keep_alive_or_the_next_holder_wins() {
     place.eye.becomes(ended, 1).await;
     let steals = b.clone();
     let stolen = tokio::spawn(async move {
-        steals
-            .insert(&key("k"), &private("thief"), dlock_conformance::kit::attempt())
-            .await
+        steals.insert(&key("k"), &private("thief"), dlock_conformance::kit::attempt()).await
     });
     place.waiting(2).await;
     other.run("COMMIT").await;

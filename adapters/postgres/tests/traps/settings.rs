@@ -66,7 +66,10 @@ async fn write_everything(a: &dlock_conformance::kit::Caller) {
     assert!(a.forget(&key("k"), &private("worker"), attempt).await);
     a.take(&key("k"), &private("worker")).await;
     let floors = a.backend.floors.clone().unwrap();
-    floors.raise(&Default::default(), dlock_domain::TokenFloor::new(0).unwrap(), a.by()).await.unwrap();
+    floors
+        .raise(&Default::default(), dlock_domain::TokenFloor::new(0).unwrap(), a.by())
+        .await
+        .unwrap();
     a.reap(10).await;
     assert!(a.close(&session.id).await);
 }

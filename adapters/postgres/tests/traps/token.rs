@@ -40,7 +40,11 @@ async fn trap_23_the_token_is_drawn_under_the_rows_lock() {
         tokio::spawn(async move { asks.take(&key("k"), &private("second")).await.token.get() });
     place.waiting(1).await;
     let drawn = first.number("SELECT last_value FROM dlock_fencing_token_seq").await;
-    assert_eq!(u64::try_from(drawn).unwrap(), before.token.get(), "nothing is drawn while it waits");
+    assert_eq!(
+        u64::try_from(drawn).unwrap(),
+        before.token.get(),
+        "nothing is drawn while it waits"
+    );
     let granted_first = first
         .number("UPDATE dlock_locks SET fence = nextval('dlock_fencing_token_seq') RETURNING fence")
         .await;
