@@ -122,8 +122,16 @@ impl PgBouncer {
             .unwrap_or_else(|error| panic!("{error}"));
         let (binary, args) = plain::command(program, vec![at("ini").display().to_string()]);
         let (data, log) = (at("."), at("log"));
-        let process =
-            Process { binary, args, env: Vec::new(), withheld: "PG", data, log, life: None };
+        let process = Process {
+            binary,
+            args,
+            env: Vec::new(),
+            withheld: "PG",
+            data,
+            put_back: None,
+            log,
+            life: None,
+        };
         let mut bouncer = Self {
             process,
             state: State::Killed,

@@ -150,6 +150,7 @@ impl EtcdCluster {
                 env: Vec::new(),
                 withheld: "ETCD",
                 data,
+                put_back: None,
                 log: folder.join(format!("m{index}.log")),
                 life: None,
             };

@@ -31,6 +31,9 @@ pub(crate) struct Process {
     pub(crate) withheld: &'static str,
     /// The folder that it keeps its data in.
     pub(crate) data: PathBuf,
+    /// The folder that data are put into to be taken at the next start; else they are put in the place
+    /// of those that are there.
+    pub(crate) put_back: Option<PathBuf>,
     /// What it says in all its lives.
     pub(crate) log: PathBuf,
     pub(crate) life: Option<Child>,
@@ -64,6 +67,9 @@ impl Process {
 
     /// Replaces its data.
     pub(crate) fn copy_data_from(&self, from: &Path) {
+        if let Some(folder) = &self.put_back {
+            return copy(from, folder);
+        }
         std::fs::remove_dir_all(&self.data).expect("its data can be removed");
         copy(from, &self.data);
     }

@@ -8,6 +8,8 @@ done
 data=$SERVER_FOLDER/data
 mkdir -p "$SERVER_FOLDER/put-back"
 if [ -d "$SERVER_FOLDER/put-back/data" ]; then
+  # A server that was killed leaves a memory segment to the system, whose number stands there.
+  [ ! -e "$data/postmaster.pid" ] || ipcrm -m "$(sed -n '7s/.* //p' "$data/postmaster.pid")" || true
   rm -rf "$data"
   mv "$SERVER_FOLDER/put-back/data" "$data"
 fi

@@ -64,9 +64,10 @@ pub struct PostgresServer {
     password: String,
     clients: Clients,
     certificate: Option<Certificate>,
-    folder: TempDir,
-    // These two last: what is above is gone before the watchdog looks, and before the port is free.
+    // In this order: what is above is gone before the watchdog looks, which looks into the folder, and
+    // all is gone before the port is free.
     watchdog: Watchdog,
+    folder: TempDir,
     _ports: Ports,
 }
 
@@ -174,8 +175,8 @@ impl PostgresServer {
             password,
             clients,
             certificate,
-            folder,
             watchdog,
+            folder,
             _ports: ports,
         };
         server.begin()?;
@@ -390,6 +391,7 @@ fn in_process(
         env,
         withheld: "PG",
         data: folder.join("data"),
+        put_back: Some(folder.join("put-back")),
         log: folder.join("log"),
         life: None,
     };
