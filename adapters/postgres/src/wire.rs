@@ -84,7 +84,7 @@ impl Wire {
     /// After an error that says so the transaction may have been done.
     ///
     /// # Cancellation
-    /// It goes on to its end.
+    /// What was not sent yet never is; what was goes on to its end.
     pub(crate) async fn transact<T: Send + 'static>(
         self: &Arc<Self>,
         terms: Terms,
@@ -94,33 +94,34 @@ impl Wire {
         if by.is_past(self.clock.now()) {
             return Err(LockError::contention("the deadline had passed before anything was sent"));
         }
-        let wire = Arc::clone(self);
-        let task = tokio::spawn(async move { wire.repeat(terms, by, &work).await });
-        task.await.unwrap_or_else(|error| {
-            // The runtime is going away.
-            Err(crate::error::with(LockError::contention(error.to_string()), terms.effect))
-        })
-    }
-
-    async fn repeat<T>(&self, terms: Terms, by: Deadline, work: &Work<T>) -> Result<T> {
-        for _ in 1..TRIES {
-            match self.once(terms, by, work).await? {
-                Err(failure) if failure.is_worth_repeating() => {
+        let work = Arc::new(work);
+        let mut tries = 1;
+        loop {
+            // Waited for here, so that whoever goes away leaves the queue.
+            let connection = self.pools.get(terms.lane, &*self.clock, by).await?;
+            let (wire, work) = (Arc::clone(self), Arc::clone(&work));
+            let task = tokio::spawn(async move { wire.once(connection, terms, by, &work).await });
+            let done = task.await.unwrap_or_else(|error| {
+                // The runtime is going away.
+                Err(crate::error::with(LockError::contention(error.to_string()), terms.effect))
+            });
+            match done? {
+                Err(failure) if failure.is_worth_repeating() && tries < TRIES => {
                     tracing::debug!(?failure, "a transaction is made again");
+                    tries += 1;
                 }
                 done => return done.map_err(|failure| failure.into_error(terms.effect)),
             }
         }
-        self.once(terms, by, work).await?.map_err(|failure| failure.into_error(terms.effect))
     }
 
     async fn once<T>(
         &self,
+        connection: Lent,
         terms: Terms,
         by: Deadline,
         work: &Work<T>,
     ) -> Result<std::result::Result<T, Failure>> {
-        let connection = self.pools.get(terms.lane, &*self.clock, by).await?;
         let begin = self.begin(terms.about, by);
         let run = async {
             if terms.stepwise {

@@ -1,7 +1,6 @@
 //! The PostgreSQL store with many rows, many names and many who want the same.
 
 #![expect(
-    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
