@@ -3,9 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use dlock::{Service, ServiceConfig};
 use dlock_conformance::{
-    SystemClock,
+    Service, ServiceConfig, SystemClock,
     kit::{attempt, key, long, millis, owner, private, until},
 };
 use dlock_domain::ErrorKind;
