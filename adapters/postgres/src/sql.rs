@@ -228,7 +228,7 @@ WHERE NOT EXISTS (SELECT FROM dlock_locks l WHERE l.namespace = h.namespace AND 
 
 /// Deletes a session that has expired. `$1` id.
 pub const EXPIRE: &str =
-    "DELETE FROM dlock_sessions WHERE id = $1 AND expires_at <= clock_timestamp()";
+    "DELETE FROM dlock_sessions WHERE id = $1 AND expires_at <= clock_timestamp() RETURNING id";
 
 /// A session and what it holds, of one moment. `$1` id.
 pub const LOOK: &str = "\

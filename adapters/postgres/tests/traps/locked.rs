@@ -76,3 +76,20 @@ async fn c45_while_a_table_is_locked_calls_end_in_time_and_loss_is_right() {
         place.eye.becomes(&sql, 0).await;
     }
 }
+
+/// Looking for the grants took longer than the lease lasts: the answer is no success that has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn c40_c45_a_keep_alive_that_looked_beyond_its_lease_says_gone() {
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    let session = a.open("worker", millis(1_000)).await;
+    let handle = a.take(&key("k"), &of(&session)).await;
+    let other = place.raw().await;
+    other.run("BEGIN; LOCK TABLE dlock_locks IN ACCESS EXCLUSIVE MODE").await;
+    let (keeps, id, listed) = (a.clone(), session.id, handle.clone());
+    let kept = tokio::spawn(async move { keeps.keep(&id, &[&listed]).await });
+    place.waiting(1).await;
+    place.eye.run("SELECT pg_sleep(2)").await;
+    other.run("COMMIT").await;
+    assert!(kept.await.unwrap().is_none());
+}
