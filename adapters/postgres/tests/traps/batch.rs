@@ -88,9 +88,4 @@ async fn trap_26_batches_in_any_order_make_no_deadlock() {
     for one in all {
         one.await.unwrap();
     }
-    let sql = format!(
-        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database() AND {}",
-        "deadlocks >= 0"
-    );
-    assert!(place.eye.number(&sql).await >= 1, "the naive one's, at least");
 }

@@ -14,7 +14,10 @@ fn lazy() -> PostgresServer {
         &[
             ("synchronous_commit", "off"),
             ("wal_writer_delay", "10s"),
-            ("wal_writer_flush_after", "0"),
+            ("wal_writer_flush_after", "1GB"),
+            // Or it would note every now and then who is running.
+            ("wal_level", "minimal"),
+            ("max_wal_senders", "0"),
             ("autovacuum", "off"),
             ("bgwriter_lru_maxpages", "0"),
             ("checkpoint_timeout", "1h"),
@@ -50,15 +53,20 @@ async fn trap_27_what_was_answered_is_on_the_disk_on_old_postgres() {
     assert!(a.release(&handle).await);
     assert_eq!(place.eye.number(BEHIND).await, 0);
     let handle = a.take(&key("k"), &private("worker")).await;
-    // What the naive one acknowledges after our last commit goes with the server.
-    let lost = naive.number(grant).await;
-    assert!(lost > last && place.eye.number(BEHIND).await > 0);
-    server.kill();
     drop((a, naive));
-    server.restart();
-    place.eye = place.raw().await;
-    let kept = place.eye.number("SELECT token FROM naive_locks").await;
-    assert!(kept < lost, "a token that was acknowledged is lost");
+    // What the naive one acknowledges goes with the server, unless the ten seconds end just then.
+    let mut lost = false;
+    for _ in 0..3 {
+        let naive = place.raw().await;
+        let acknowledged = naive.number(grant).await;
+        assert!(acknowledged > last);
+        server.kill();
+        server.restart();
+        place.eye = place.raw().await;
+        let kept = place.eye.number("SELECT token FROM naive_locks").await;
+        lost = lost || kept < acknowledged;
+    }
+    assert!(lost, "a token that was acknowledged is lost");
     let a = place.caller().await;
     assert_eq!(a.read(&key("k")).await.unwrap().token, handle.token, "ours is not");
     assert!(a.extend(&handle).await.is_some());

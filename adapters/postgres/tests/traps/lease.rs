@@ -49,7 +49,7 @@ async fn trap_24_a_renewal_that_waited_beyond_the_lease_is_no_success() {
             .run(
                 "CREATE TABLE naive_sessions (id int PRIMARY KEY, ttl interval, \
                  expires_at timestamptz); \
-                 INSERT INTO naive_sessions VALUES (1, '1 second', clock_timestamp() + '1 second')",
+                 INSERT INTO naive_sessions VALUES (1, '1 second', clock_timestamp() + '3 seconds')",
             )
             .await;
         other.run("BEGIN; SELECT FROM naive_sessions WHERE id = 1 FOR UPDATE").await;
@@ -137,7 +137,7 @@ async fn c40_a_renewal_that_waited_for_the_locks_row_is_lost_or_in_time() {
     let mut place = Place::new().await;
     let a = place.caller().await;
     let other = place.raw().await;
-    let session = a.open("worker", short()).await;
+    let session = a.open("worker", millis(3_000)).await;
     let handle = a.take(&key("k"), &of(&session)).await;
     other.run("BEGIN; SELECT FROM dlock_locks WHERE name = 'k' FOR UPDATE").await;
     // Keeping the session alive needs no lock's row, however many it holds.

@@ -11,9 +11,9 @@ async fn c45_while_a_table_is_locked_calls_end_in_time_and_loss_is_right() {
     for table in ["dlock_locks", "dlock_sessions", "dlock_meta"] {
         let mut place = Place::new().await;
         let a = place.caller().await;
-        let session = a.open("worker", millis(1_000)).await;
+        let session = a.open("worker", millis(2_000)).await;
         let held = a.take(&key("held"), &of(&session)).await;
-        let own = a.take(&key("own"), &private_for("worker", millis(1_000))).await;
+        let own = a.take(&key("own"), &private_for("worker", millis(2_000))).await;
         let other = place.raw().await;
         other.run("BEGIN").await;
         other.run(&format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")).await;
@@ -21,12 +21,12 @@ async fn c45_while_a_table_is_locked_calls_end_in_time_and_loss_is_right() {
         // Everything, over two lifetimes.
         let began = a.now();
         let mut failed = 0;
-        while a.now().since(began) < Duration::from_secs(2) {
+        while a.now().since(began) < Duration::from_secs(4) {
             let (locks, sessions) = (&a.backend.locks, &a.backend.sessions);
             let by = soon(&a, 150);
             let request = dlock_ports::InsertRequest {
                 key: key("free"),
-                holder: private_for("next", millis(1_000)),
+                holder: private_for("next", millis(2_000)),
                 attempt: attempt(),
                 intent: dlock_ports::Intent::Acquire,
             };
@@ -36,7 +36,7 @@ async fn c45_while_a_table_is_locked_calls_end_in_time_and_loss_is_right() {
                 locks.try_insert(request, by),
                 locks.extend(&own.key, own.token, by),
                 sessions.keep_alive(&session.id, &listed, by),
-                sessions.open(owner("next"), millis(1_000), None, by),
+                sessions.open(owner("next"), millis(2_000), None, by),
                 locks.delete_if_owner(&none, own.token, by),
             );
             let took = a.now().since(called);

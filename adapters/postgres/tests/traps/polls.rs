@@ -1,15 +1,16 @@
 //! Trap 28: what losing costs, and who waits for whose connection. (What it costs the server's log
 //! is measured on a server of its own: `durability`.)
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use dlock_conformance::{
-    Service, ServiceConfig, SystemClock,
+    Harness,
     kit::{attempt, key, long, millis, owner, private, until},
+    service_kit::{config, desk_with},
+    stores::{Direct, Postgres},
 };
 use dlock_domain::ErrorKind;
-use dlock_memory::SeededEntropy;
-use dlock_ports::{AcquireRequest, Acquired, Consistency, LockService, SessionRef};
+use dlock_ports::{AcquireRequest, Acquired, Consistency, SessionRef};
 
 use crate::kit::{Place, soon};
 
@@ -109,12 +110,12 @@ async fn trap_28_renewing_and_releasing_have_connections_of_their_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn trap_28_waiters_hold_no_connection() {
     let mut place = Place::new().await;
-    let mut config = place.config();
-    config.pool = 2;
-    let store = place.connect(config).await;
-    let entropy = Arc::new(SeededEntropy::new(place.next()));
-    let clock = Arc::new(SystemClock::new());
-    let service = Service::new(store.backend(), clock, entropy, ServiceConfig::default());
+    let mut small = place.config();
+    small.pool = 2;
+    let store = place.connect(small).await;
+    let h = Postgres::<Direct>::start().await;
+    let desk = desk_with(&h, store.backend(), config(&h)).await;
+    let service = desk.front.clone();
     let ask = |name: &str, wait: u64| AcquireRequest {
         key: key(name),
         session: SessionRef::Private { owner: owner("worker"), ttl: millis(60_000) },
@@ -126,10 +127,10 @@ async fn trap_28_waiters_hold_no_connection() {
     };
     let mut waits = Vec::new();
     for _ in 0..30 {
-        let (service, ask) = (Arc::clone(&service), ask("k", 600));
+        let (service, ask) = (service.clone(), ask("k", 600));
         waits.push(tokio::spawn(async move { service.acquire(ask).await }));
     }
-    until("all wait", || service.load().waiting == 30).await;
+    until("all wait", || desk.service.load().waiting == 30).await;
     for n in 0..50 {
         let Acquired::Granted(other) = service.acquire(ask(&format!("other{n}"), 0)).await.unwrap()
         else {

@@ -99,36 +99,35 @@ async fn trap_25_a_session_born_during_the_wait_keeps_its_lock() {
     let mut place = Place::new().await;
     let (other, asks) = (place.raw().await, place.raw().await);
     naive_tables(&other).await;
-    other
-        .run(
-            "BEGIN; INSERT INTO naive_sessions VALUES (2, clock_timestamp() + '1 hour'); \
-             UPDATE naive_locks SET session = 2 WHERE name = 'k'",
-        )
-        .await;
+    other.run("BEGIN; SELECT FROM naive_locks WHERE name = 'k' FOR UPDATE").await;
     let waits = tokio::spawn(async move { asks.client.execute_typed(NAIVE_HOLDER, &[]).await });
     place.waiting(1).await;
-    other.run("COMMIT").await;
+    other
+        .run(
+            "INSERT INTO naive_sessions VALUES (2, clock_timestamp() + '1 hour'); \
+             UPDATE naive_locks SET session = 2 WHERE name = 'k'; COMMIT",
+        )
+        .await;
     assert_eq!(waits.await.unwrap().unwrap(), 1, "granted");
     let alive = "SELECT count(*) FROM naive_sessions WHERE id = 2 AND expires_at > now()";
     assert_eq!(place.eye.number(alive).await, 1, "though its holder is alive");
 
     let a = a_free_lock(&mut place).await;
-    other
-        .run(
-            "BEGIN; \
-             INSERT INTO dlock_sessions VALUES \
-             (decode(repeat('ab', 16), 'hex'), 'other', 3600000, clock_timestamp() + '1 hour', true); \
-             UPDATE dlock_locks SET session = decode(repeat('ab', 16), 'hex'), \
-             attempt = decode(repeat('cd', 16), 'hex'), acquired_at = clock_timestamp(), \
-             fence = nextval('dlock_fencing_token_seq') WHERE name = 'k'",
-        )
-        .await;
+    other.run("BEGIN; SELECT FROM dlock_locks WHERE name = 'k' FOR UPDATE").await;
     let asks = a.clone();
     let waits = tokio::spawn(async move {
         asks.insert(&key("k"), &private("second"), dlock_conformance::kit::attempt()).await
     });
     place.waiting(1).await;
-    other.run("COMMIT").await;
+    other
+        .run(
+            "INSERT INTO dlock_sessions VALUES \
+             (decode(repeat('ab', 16), 'hex'), 'other', 3600000, clock_timestamp() + '1 hour', true); \
+             UPDATE dlock_locks SET session = decode(repeat('ab', 16), 'hex'), \
+             attempt = decode(repeat('cd', 16), 'hex'), acquired_at = clock_timestamp(), \
+             fence = nextval('dlock_fencing_token_seq') WHERE name = 'k'; COMMIT",
+        )
+        .await;
     held(waits.await.unwrap());
     assert_eq!(a.read(&key("k")).await.unwrap().owner.as_str(), "other");
 }
@@ -167,7 +166,7 @@ async fn trap_25_either_the_keep_alive_or_the_next_holder_wins() {
     naive_tables(&thief).await;
     thief
         .run(
-            "INSERT INTO naive_sessions VALUES (1, clock_timestamp() + '1 second'); \
+            "INSERT INTO naive_sessions VALUES (1, clock_timestamp() + '3 seconds'); \
              UPDATE naive_locks SET session = 1 WHERE name = 'k'",
         )
         .await;
@@ -182,7 +181,7 @@ async fn trap_25_either_the_keep_alive_or_the_next_holder_wins() {
 
     // Ours: stealing is deleting, and the keep-alive looks after it has the row.
     let (a, b) = (place.caller().await, place.caller().await);
-    let session = a.open("worker", millis(1_000)).await;
+    let session = a.open("worker", millis(2_000)).await;
     let handle = a.take(&key("k"), &of(&session)).await;
     let other = place.raw().await;
     other.run("BEGIN; SELECT FROM dlock_sessions FOR UPDATE").await;

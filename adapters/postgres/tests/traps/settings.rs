@@ -175,29 +175,23 @@ async fn c43_a_strict_default_fails_nobody() {
     let other = place.raw().await;
     let naive = crate::kit::Raw::connect(&url, &place.schema).await;
     let move_it = format!("UPDATE dlock_sessions SET ttl_ms = ttl_ms WHERE id = {id}");
-    for ours in [false, true] {
-        other.run("BEGIN").await;
-        other.run(&move_it).await;
-        let (extends, of_it) = (a.clone(), handle.clone());
-        let extended = tokio::spawn(async move {
-            if ours { extends.extend(&of_it).await.map(|handle| handle.token) } else { None }
-        });
-        if ours {
-            place.waiting(1).await;
-            other.run("COMMIT").await;
-            assert_eq!(extended.await.unwrap(), Some(handle.token));
-        } else {
-            let refused = async {
-                let refused = naive.client.batch_execute(&move_it).await.unwrap_err();
-                assert_eq!(refused.code().unwrap().code(), "40001");
-            };
-            let commit = async {
-                place.waiting(1).await;
-                other.run("COMMIT").await;
-            };
-            tokio::join!(refused, commit);
-        }
-    }
+    let move_and_hold = format!("BEGIN; {move_it}");
+
+    other.run(&move_and_hold).await;
+    let refused = naive.client.batch_execute(&move_it);
+    let commit = async {
+        place.waiting(1).await;
+        other.run("COMMIT").await;
+    };
+    let (refused, ()) = tokio::join!(refused, commit);
+    assert_eq!(refused.unwrap_err().code().unwrap().code(), "40001");
+
+    other.run(&move_and_hold).await;
+    let (extends, of_it) = (a.clone(), handle.clone());
+    let extended = tokio::spawn(async move { extends.extend(&of_it).await });
+    place.waiting(1).await;
+    other.run("COMMIT").await;
+    assert_eq!(extended.await.unwrap().unwrap().token, handle.token);
     drop((a, naive));
     place.drop_role(&role).await;
 }

@@ -1,7 +1,10 @@
 //! Trap 23: a token that is drawn before the row is waited for is lower than one that was granted
 //! meanwhile.
 
-use dlock_conformance::kit::{key, private};
+use std::sync::{Arc, Mutex};
+
+use dlock_conformance::kit::{attempt, key, private};
+use dlock_ports::Attempt;
 
 use crate::kit::Place;
 
@@ -51,4 +54,32 @@ async fn trap_23_the_token_is_drawn_under_the_rows_lock() {
     first.run("COMMIT").await;
     let granted_second = waits.await.unwrap();
     assert!(u64::try_from(granted_first).unwrap() < granted_second);
+}
+
+/// C46: fifty contend for one lock, at two servers; each notes its token while it holds it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c46_fifty_contenders_get_tokens_that_rise_in_grant_order() {
+    const GRANTS: usize = 400;
+    let mut place = Place::new().await;
+    let servers = [place.caller().await, place.caller().await];
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let mut contenders = Vec::new();
+    for n in 0..50 {
+        let (a, noted) = (servers[n % 2].clone(), Arc::clone(&noted));
+        contenders.push(tokio::spawn(async move {
+            while noted.lock().unwrap().len() < GRANTS {
+                let asked = a.insert(&key("k"), &private("contender"), attempt()).await.unwrap();
+                if let Attempt::Granted(handle) = asked {
+                    noted.lock().unwrap().push(handle.token);
+                    assert!(a.release(&handle).await);
+                }
+            }
+        }));
+    }
+    for contender in contenders {
+        contender.await.unwrap();
+    }
+    let noted = noted.lock().unwrap();
+    assert!(noted.len() >= GRANTS);
+    assert!(noted.is_sorted_by(|earlier, later| earlier < later), "{noted:?}");
 }
