@@ -61,7 +61,10 @@ async fn trap_30_a_commit_that_nobody_answered_is_unknown() {
         );
         let unknown = lost.unwrap_err();
         assert_eq!((unknown.kind(), unknown.applied()), (ErrorKind::Contention, Applied::Unknown));
+        let made = format!("SELECT fence FROM dlock_locks WHERE name = '{intent:?}'");
+        let made = place.eye.number(&made).await;
         let found = granted(a.shot(&key, &private("worker"), one, intent).await);
+        assert_eq!(i64::try_from(found.token.get()).unwrap(), made, "its own, found again");
         assert!(found.token > warm.token);
         assert!(a.release(&found).await);
     }
