@@ -45,6 +45,11 @@ impl Failure {
         }
     }
 
+    /// The same, where statements may have run that were to be part of it.
+    pub(crate) fn and_nobody_knows(self) -> Self {
+        Self::unreadable(self.text())
+    }
+
     /// Whether the same transaction may well succeed the next time: a deadlock, or an isolation that
     /// could not be kept.
     pub(crate) fn is_worth_repeating(&self) -> bool {
@@ -88,7 +93,11 @@ impl Failure {
         };
         let error = LockError::new(self.kind(), text);
         let error = match self {
-            Self::Said(source) => error.caused_by(source),
+            // Its details may name rows, and so a session's secret.
+            Self::Said(source) => {
+                let text = format!("{} {}", source.severity(), source.code().code());
+                error.caused_by(Spelled(text))
+            }
             Self::Broken(source) => error.caused_by(Cause(source)),
         };
         if applied { error.maybe_applied() } else { error }

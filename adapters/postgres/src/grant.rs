@@ -69,7 +69,12 @@ impl Inner {
         let looks = request.intent == Intent::Recover || self.recently_held.contains(&request.key);
         if looks {
             let sent = self.wire.clock.now();
-            let seen = self.wire.transact(Terms::LOOK, by, look(&request)).await?;
+            let mut seen = self.wire.transact(Terms::LOOK, by, look(&request, false)).await?;
+            // A keep-alive that is being committed hides what it keeps from those who only look.
+            let hidden = is_open(&request.holder) && seen.own.is_none();
+            if hidden || request.intent == Intent::Recover {
+                seen = self.wire.transact(Terms::TAKE, by, look(&request, true)).await?;
+            }
             let found = self.judge(&request, &seen, sent)?;
             if let Some(attempt) = found {
                 self.recently_held.note(&request.key, matches!(attempt, Attempt::Held(_)));
@@ -85,7 +90,13 @@ impl Inner {
             let work = self.take(&request, fresh);
             let (own, row) = self.wire.transact(Terms::TAKE, by, work).await?;
             if is_open(&request.holder) && own.is_none() {
-                return Err(LockError::session_expired());
+                let granted = row.as_ref().is_some_and(|row| row.granted.is_some());
+                return Err(if granted {
+                    let opened = "the session was opened while it was asked for: repeat";
+                    LockError::contention(opened).maybe_applied()
+                } else {
+                    LockError::session_expired()
+                });
             }
             // Without a row the lock was forgotten between two statements: it is free, so again.
             let Some(row) = row else { continue };
@@ -114,6 +125,8 @@ impl Inner {
         let (owner, ttl) = (owner.as_str().to_owned(), codec::column(ttl.as_millis()));
         Box::new(move |line: Line| {
             let expire = line.rows::<There>(key.ask(sql::EXPIRE_HOLDER));
+            // Waits for a keep-alive that is being committed, so that none is called gone.
+            let ended = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(&id));
             let own = line.rows::<SessionRow>(sql_query(sql::SHARE_SESSION).bind::<Binary, _>(&id));
             let ensure = line.rows::<There>(
                 key.ask(sql::ENSURE_LOCK).bind::<Nullable<Binary>, _>((!private).then_some(&id)),
@@ -130,8 +143,8 @@ impl Inner {
                     .bind::<Bool, _>(any_history),
             );
             async move {
-                let (_, own, _, _, grant) =
-                    futures_util::try_join!(expire, own, ensure, lock, grant)?;
+                let (_, _, own, _, _, grant) =
+                    futures_util::try_join!(expire, ended, own, ensure, lock, grant)?;
                 Ok((own.into_iter().next(), grant.into_iter().next()))
             }
             .boxed()
@@ -267,7 +280,9 @@ impl Inner {
 }
 
 /// Looks at a lock and at the asking session.
-fn look(request: &InsertRequest) -> Work<Seen> {
+///
+/// Where it is to be certain, it comes after whoever is just keeping them alive.
+fn look(request: &InsertRequest, certain: bool) -> Work<Seen> {
     let key = Key::of(&request.key);
     let attempt = codec::id_bytes(request.attempt.bits()).to_vec();
     let mark = mark(&request.holder);
@@ -276,6 +291,17 @@ fn look(request: &InsertRequest) -> Work<Seen> {
         Holder::Private { .. } => None,
     };
     Box::new(move |line: Line| {
+        let first = certain.then(|| {
+            let id = own.as_deref().unwrap_or(codec::NO_SESSION);
+            let ended = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(id));
+            futures_util::future::try_join(line.rows::<There>(key.ask(sql::EXPIRE_HOLDER)), ended)
+        });
+        let first = async move {
+            match first {
+                Some(first) => first.await.map(drop),
+                None => Ok(()),
+            }
+        };
         let own = own
             .as_ref()
             .map(|id| line.rows::<SessionRow>(sql_query(sql::LOOK_SESSION).bind::<Binary, _>(id)));
@@ -291,7 +317,7 @@ fn look(request: &InsertRequest) -> Work<Seen> {
             )
             .map_ok(|rows| rows.into_iter().next());
         async move {
-            let (own, holder) = futures_util::try_join!(own, holder)?;
+            let ((), own, holder) = futures_util::try_join!(first, own, holder)?;
             Ok(Seen { own, holder })
         }
         .boxed()

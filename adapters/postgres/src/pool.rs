@@ -254,11 +254,10 @@ impl Pools {
         }
     }
 
-    /// Forgets the connections that lie idle: the server does not answer, so they are of no use
-    /// either.
-    pub(crate) fn forget_idle(&self) {
-        self.general.retain(|_, _| false);
-        self.keeping.retain(|_, _| false);
+    /// Forgets the connections of a lane that lie idle: the server does not answer, so they are of no
+    /// use either.
+    pub(crate) fn forget_idle(&self, lane: Lane) {
+        self.of(lane).retain(|_, _| false);
     }
 }
 

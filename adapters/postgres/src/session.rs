@@ -61,8 +61,8 @@ impl SessionStore for Inner {
             let look =
                 line.rows::<SessionRow>(sql_query(sql::LOOK_SESSION).bind::<Binary, _>(&bytes));
             async move {
-                let (_, _, opened, _, kept, found) =
-                    futures_util::try_join!(expire, free, open, lock, keep, look)?;
+                let (_, opened, _, _, kept, found) =
+                    futures_util::try_join!(expire, open, free, lock, keep, look)?;
                 Ok((opened.len() == 1, kept.into_iter().next(), found.into_iter().next()))
             }
             .boxed()
@@ -129,10 +129,21 @@ impl SessionStore for Inner {
     ) -> Result<Option<(Session, Vec<HeldGrant>)>> {
         let (sent, id) = (self.wire.clock.now(), *id);
         let bytes = codec::id_bytes(id.bits()).to_vec();
+        let plain = bytes.clone();
         let work = Box::new(move |line: Line| {
-            line.rows::<LookRow>(sql_query(sql::LOOK).bind::<Binary, _>(&bytes)).boxed()
+            line.rows::<LookRow>(sql_query(sql::LOOK).bind::<Binary, _>(&plain)).boxed()
         });
-        let rows = self.wire.transact(Terms::LOOK, by, work).await?;
+        let mut rows = self.wire.transact(Terms::LOOK, by, work).await?;
+        if rows.is_empty() {
+            // A keep-alive that is being committed hides its session from those who only look.
+            let certain = Box::new(move |line: Line| {
+                let ended = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(&bytes));
+                let look = line.rows::<LookRow>(sql_query(sql::LOOK).bind::<Binary, _>(&bytes));
+                async move { Ok(futures_util::try_join!(ended, look)?.1) }.boxed()
+            });
+            let terms = Terms { about: About::Others, ..Terms::KEEP };
+            rows = self.wire.transact(terms, by, certain).await?;
+        }
         let Some(first) = rows.first() else { return Ok(None) };
         let session = SessionRow {
             owner: first.owner.clone(),
@@ -170,6 +181,7 @@ impl SessionStore for Inner {
         };
         let attempt = codec::id_bytes(attempt.bits()).to_vec();
         let work = Box::new(move |line: Line| {
+            let is_open = of.is_some();
             let id = of.as_deref().unwrap_or(codec::NO_SESSION);
             // What has expired is gone, and nothing of it is ended here.
             let ended = line.rows::<There>(sql_query(sql::EXPIRE).bind::<Binary, _>(id));
@@ -186,9 +198,11 @@ impl SessionStore for Inner {
                     .bind::<BigInt, _>(MARKS),
             );
             async move {
-                let (.., forgotten) =
-                    futures_util::try_join!(ended, expire, own, private, ensure, lock, forget)?;
-                Ok(forgotten.into_iter().next())
+                let (_, _, _, own, _, locked, forgotten) =
+                    futures_util::try_join!(ended, expire, private, own, ensure, lock, forget)?;
+                // A row that was purged in between held nobody off: once more.
+                let held_off = !locked.is_empty() || (is_open && own.is_empty());
+                Ok(forgotten.into_iter().next().filter(|_| held_off))
             }
             .boxed()
         });

@@ -5,6 +5,9 @@
 //! statement that waited goes on with the old picture of every *other* row, and would take a lock
 //! from a session that was born while it waited.
 //!
+//! A statement that relies on what those before it locked asks whether their transaction was begun: one
+//! whose `BEGIN` was refused would run alone.
+//!
 //! Order of locks: sessions, then rows of locks. Where a release or a revoke must end a private
 //! session that it did not see before, PostgreSQL may find a deadlock: then nothing was done, and
 //! the transaction is made again.
@@ -68,6 +71,7 @@ WITH state AS MATERIALIZED ( \
 ), drawn AS MATERIALIZED ( \
   SELECT nextval('dlock_fencing_token_seq') AS token FROM state \
   WHERE session IS NULL AND fit AND same_history AND NOT settled \
+    AND current_setting('dlock.begun', true) = 'yes' \
 ), good AS MATERIALIZED ( \
   SELECT d.token FROM drawn d, state s WHERE d.token > s.fence AND d.token > s.floor \
 ), opened AS ( \
@@ -150,7 +154,8 @@ WITH state AS MATERIALIZED ( \
   WHERE l.namespace = $1 AND l.name = $2 \
 ), drawn AS MATERIALIZED ( \
   SELECT nextval('dlock_fencing_token_seq') AS token FROM state \
-  WHERE $3 IS NULL OR (session IS NOT NULL AND fence = $3) \
+  WHERE ($3 IS NULL OR (session IS NOT NULL AND fence = $3)) \
+    AND current_setting('dlock.begun', true) = 'yes' \
 ), good AS MATERIALIZED ( \
   SELECT d.token FROM drawn d, state s WHERE d.token > s.fence AND d.token > s.floor \
 ), freed AS ( \
@@ -199,11 +204,12 @@ INSERT INTO dlock_sessions (id, owner, ttl_ms, expires_at, private) \
 VALUES ($1, $2, $3, clock_timestamp() + $3 * interval '1 millisecond', false) \
 ON CONFLICT (id) DO NOTHING RETURNING id";
 
-/// Frees what a session of this id held before it ended: the id comes to life again, its old grants
-/// must not. `$1` id.
+/// Frees what a session of this id held before it ended, where this very transaction has opened it anew:
+/// the id comes to life again, its old grants must not. `$1` id.
 pub const FREE_OF_THE_DEAD: &str = "\
 UPDATE dlock_locks SET session = NULL, attempt = NULL \
-WHERE session = $1 AND NOT EXISTS (SELECT FROM dlock_sessions WHERE id = $1)";
+WHERE session = $1 AND EXISTS (SELECT FROM dlock_sessions \
+  WHERE id = $1 AND xmin = pg_current_xact_id_if_assigned()::xid)";
 
 /// Locks a session's row. `$1` id.
 pub const LOCK_SESSION: &str = "SELECT FROM dlock_sessions WHERE id = $1 FOR NO KEY UPDATE";

@@ -134,7 +134,7 @@ impl Wire {
             done = run => done,
             () = self.clock.sleep_until(by.moment()) => {
                 throw_away(connection);
-                self.pools.forget_idle();
+                self.pools.forget_idle(terms.lane);
                 let late = LockError::contention("PostgreSQL did not answer in time");
                 return Err(crate::error::with(late, terms.effect));
             }
@@ -150,8 +150,9 @@ impl Wire {
 
     /// The settings of a transaction, and its first lock.
     fn begin(&self, about: About, by: Deadline) -> String {
-        // A millisecond at least: nothing would mean that there is no limit.
-        let left = by.remaining(self.clock.now());
+        // A millisecond at least: nothing would mean that there is no limit. Less than there is, so
+        // that the server's refusal comes before the answer is unknown.
+        let left = by.remaining(self.clock.now()).mul_f64(0.9);
         let budget = left.clamp(Duration::from_millis(1), LONGEST).as_millis();
         let schema = &self.schema;
         let lock = match about {
@@ -160,13 +161,15 @@ impl Wire {
             About::Tokens => "LOCK TABLE dlock_locks IN SHARE ROW EXCLUSIVE MODE;",
         };
         format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-             SELECT set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
+            "BEGIN; SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
+             SELECT set_config('dlock.begun', 'yes', true), \
+             set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
              set_config('statement_timeout', '{budget}', true), \
              set_config('lock_timeout', '{budget}', true), \
              set_config('idle_in_transaction_session_timeout', '{budget}', true), \
              set_config('TimeZone', 'UTC', true), \
              set_config('jit', 'off', true), \
+             set_config('plan_cache_mode', 'auto', true), \
              set_config('synchronous_commit', \
              CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') \
              THEN 'on' ELSE current_setting('synchronous_commit') END, true); {lock}"
@@ -183,16 +186,21 @@ enum Done<T> {
 }
 
 async fn together<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {
-    // In this order; what fails makes all that follows fail, and the commit undo everything.
+    // In this order; what fails in a transaction makes all that follows fail, and the commit undo
+    // everything.
     let (begun, answer, committed) =
         futures_util::join!(line.batch(begin), work(line.clone()), line.batch("COMMIT"));
-    if let Err(failure) = &committed
-        && !failure.is_definite()
-    {
-        // Whether it was made is not known, even where an earlier answer is the one that is missing.
-        return Done::Dirty(begun.err().or(answer.err()).unwrap_or_else(|| failure.clone()));
+    if let Err(failure) = committed {
+        // Whether it was made is not known, even where an earlier answer is the one that is missing;
+        // or a commit that was refused has left the transaction open.
+        return Done::Dirty(begun.err().or(answer.err()).unwrap_or(failure));
     }
-    Done::Clean(begun.and(answer).and_then(|answer| committed.map(|()| answer)))
+    if let Err(failure) = begun {
+        // Where the transaction was begun at all, what followed was refused for its sake.
+        let stood = answer.as_ref().err().and_then(Failure::code) == Some("25P02");
+        return Done::Dirty(if stood { failure } else { failure.and_nobody_knows() });
+    }
+    Done::Clean(answer)
 }
 
 async fn step_by_step<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {

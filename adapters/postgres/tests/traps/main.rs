@@ -20,5 +20,6 @@ mod roles;
 mod session;
 mod settings;
 mod text;
+mod tls;
 mod token;
 mod unknown;

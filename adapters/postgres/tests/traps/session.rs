@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dlock_conformance::kit::{granted, held, key, long, millis, of, private, private_for};
+use dlock_conformance::kit::{granted, held, key, long, millis, of, owner, private, private_for};
 
 use crate::kit::{Place, Raw, bytes};
 
@@ -211,4 +211,55 @@ async fn trap_25_either_the_keep_alive_or_the_next_holder_wins() {
     b.meet(&key("own"), &private("thief")).await;
     other.run("COMMIT").await;
     assert_eq!(extended.await.unwrap().unwrap().ttl.as_duration(), minute);
+}
+
+/// Who looks sees the row as it was before the keep-alive that is being committed, and its old end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn inv07_a_session_that_is_being_kept_alive_is_not_gone() {
+    for asks in ["a look", "an acquire", "a recovery"] {
+        let mut place = Place::new().await;
+        let a = place.caller().await;
+        let other = place.raw().await;
+        let session = a.open("worker", millis(1_000)).await;
+        let named = dlock_conformance::kit::attempt();
+        let held = a.take_as(&key("held"), &of(&session), named).await;
+        other
+            .run(
+                "BEGIN; UPDATE dlock_sessions SET expires_at = clock_timestamp() + '1 hour'; \
+                 SELECT pg_sleep(1.2)",
+            )
+            .await;
+        let call = a.clone();
+        let asked = tokio::spawn(async move {
+            match asks {
+                "a look" => assert_eq!(call.look(&session.id).await.unwrap().1.len(), 1),
+                "an acquire" => drop(call.take(&key("k"), &of(&session)).await),
+                _ => {
+                    let found = call
+                        .shot(&key("held"), &of(&session), named, dlock_ports::Intent::Recover)
+                        .await;
+                    assert_eq!(granted(found).token, held.token);
+                }
+            }
+        });
+        place.waiting(1).await;
+        other.run("COMMIT").await;
+        asked.await.unwrap_or_else(|error| panic!("{asks}: {error}"));
+    }
+}
+
+/// An id that lives again has nothing of what it held before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_is_opened_again_holds_nothing() {
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    let session = a.open("worker", long()).await;
+    let held = a.take(&key("k"), &of(&session)).await;
+    assert!(a.close(&session.id).await);
+    let by = crate::kit::soon(&a, 10_000);
+    let opened = a.backend.sessions.open(owner("worker"), long(), Some(session.id), by).await;
+    assert_eq!(opened.unwrap().id, session.id);
+    assert!(a.extend(&held).await.is_none());
+    assert_eq!(a.look(&session.id).await.unwrap().1, []);
+    assert_eq!(a.read(&key("k")).await, None);
 }

@@ -1,0 +1,35 @@
+//! Connections that are encrypted, to a server whose certificate is checked.
+
+use dlock_conformance::{
+    kit::{key, private},
+    stores::fresh_seed,
+};
+use dlock_postgres::{PostgresConfig, Tls};
+use dlock_servers::{PostgresServer, PostgresVersion};
+
+use crate::kit::{caller, connect};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_postgres_is_spoken_to_through_tls_and_no_other_is_trusted() {
+    let server = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+    let mut config = PostgresConfig::at(server.url("postgres"));
+    let authority = std::fs::read(server.authority()).unwrap();
+    config.tls = Some(Tls { authority, identity: None });
+    let store = connect(config.clone(), fresh_seed()).await.unwrap();
+    let a = caller(&store);
+    let held = a.take(&key("k"), &private("worker")).await;
+    let plain = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
+                 WHERE a.application_name = 'dlock' AND NOT s.ssl";
+    assert_eq!(server.query("postgres", plain), [["0"]]);
+    let ours = "SELECT count(*) > 0 FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
+                WHERE a.application_name = 'dlock' AND s.ssl";
+    assert_eq!(server.query("postgres", ours), [["t"]]);
+    assert!(a.release(&held).await);
+
+    // Another server's authority vouches for nothing here.
+    let other = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+    let authority = std::fs::read(other.authority()).unwrap();
+    config.tls = Some(Tls { authority, identity: None });
+    let refused = connect(config, fresh_seed()).await.err().unwrap().to_string();
+    assert!(refused.contains("certificate"), "{refused}");
+}
