@@ -190,15 +190,16 @@ async fn together<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {
     // everything.
     let (begun, answer, committed) =
         futures_util::join!(line.batch(begin), work(line.clone()), line.batch("COMMIT"));
+    // Where the transaction was begun at all, what followed was refused for its sake.
+    let stood = answer.as_ref().err().and_then(Failure::code) == Some("25P02");
+    let begun = begun.map_err(|failure| if stood { failure } else { failure.and_nobody_knows() });
     if let Err(failure) = committed {
         // Whether it was made is not known, even where an earlier answer is the one that is missing;
         // or a commit that was refused has left the transaction open.
         return Done::Dirty(begun.err().or(answer.err()).unwrap_or(failure));
     }
     if let Err(failure) = begun {
-        // Where the transaction was begun at all, what followed was refused for its sake.
-        let stood = answer.as_ref().err().and_then(Failure::code) == Some("25P02");
-        return Done::Dirty(if stood { failure } else { failure.and_nobody_knows() });
+        return Done::Dirty(failure);
     }
     Done::Clean(answer)
 }
