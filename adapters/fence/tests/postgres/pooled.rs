@@ -15,9 +15,14 @@ on_both! {
 async fn trap_31_writers_behind_pgbouncer_keep_the_order_of_their_tokens(version: PostgresVersion) {
     let place = Place::new(version).await;
     let pooler = place.pooler();
-    let mut running = JoinSet::new();
+    // While nobody else is there: diesel-async sets up a connection by statements that it names, which
+    // the pooler may lose as soon as connections change hands.
+    let mut writers = Vec::new();
     for number in 1..=12 {
-        let mut writer = place.through(&pooler).await;
+        writers.push((number, place.through(&pooler).await));
+    }
+    let mut running = JoinSet::new();
+    for (number, mut writer) in writers {
         // The schema is the fence's own affair: no search path lasts longer than a transaction.
         let sql = format!("INSERT INTO {}.written (token) VALUES ({number})", place.quoted());
         running.spawn(async move {

@@ -46,7 +46,10 @@ async fn note_settings(place: &Place) {
 
 /// Each setting as it was noted, once.
 async fn noted(place: &Place) -> Vec<String> {
-    place.eye.texts("SELECT DISTINCT what || '=' || here AS one FROM noted ORDER BY one").await
+    let mut noted = place.eye.texts("SELECT DISTINCT what || '=' || here FROM noted").await;
+    // In our own order, not in that of the database's language.
+    noted.sort();
+    noted
 }
 
 /// Everything that writes.
