@@ -75,7 +75,20 @@ mod tests {
         let program = folder.path().join("program");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
         let env = [("WHERE".to_owned(), folder.path().display().to_string())];
-        Ok((Starting::begin(&program, Version::Etcd35, &env)?.ready()?, folder))
+        // Another test's new process may hold the file open for a moment longer.
+        let busy = |error: &anyhow::Error| {
+            let cause = error.downcast_ref::<std::io::Error>();
+            cause.is_some_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+        };
+        let mut starting = Starting::begin(&program, Version::Etcd35, &env);
+        for _ in 0..100 {
+            if !starting.as_ref().is_err_and(busy) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            starting = Starting::begin(&program, Version::Etcd35, &env);
+        }
+        Ok((starting?.ready()?, folder))
     }
 
     #[test]

@@ -322,7 +322,10 @@ mod tests {
         let (filled, problems) = Filled::by_a_run(&registry, &results(ALL));
         assert_eq!(problems, [""; 0]);
         let page = render(&registry, &filled);
-        assert!(page.contains("| `grant::two` | · | · | − waiter | · | · | · |\n"), "{page}");
+        assert!(
+            page.contains("| `grant::two` | · | · | − waiter | · | · | · | · | · | · |\n"),
+            "{page}"
+        );
         assert!(page.contains("| store: an example's | 2 | 1 | 0 | 0 |\n"), "{page}");
         assert_eq!(render(&registry, &Filled::by_a_page(&page)), page);
     }

@@ -30,7 +30,8 @@ async fn c46_tokens_strictly_rise_in_grant_order() {
                     let gone = server.locks.delete_if_owner(&key("k"), handle.token, soon()).await;
                     assert!(gone.unwrap_or_else(|error| panic!("{error}")), "it was held");
                 } else {
-                    tokio::task::yield_now().await;
+                    // Each at its own pace, as waiters poll.
+                    tokio::time::sleep(Duration::from_millis(5 + n as u64 % 17)).await;
                 }
             }
         });
@@ -39,7 +40,7 @@ async fn c46_tokens_strictly_rise_in_grant_order() {
         done.unwrap();
     }
     let granted = granted.lock().unwrap().clone();
-    assert!(granted.len() > 50, "{} grants", granted.len());
+    assert!(granted.len() > 10, "{} grants", granted.len());
     assert!(granted.is_sorted_by(|a, b| a < b), "{granted:?}");
     println!("{} grants to 50 contenders in 10 s", granted.len());
     place.finish().await;
