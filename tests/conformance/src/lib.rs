@@ -40,6 +40,6 @@ pub mod suite;
 pub mod swallow;
 
 /// The machine's own clock, for stores that keep their own time.
-pub use dlock::{Service, ServiceConfig, SystemClock};
+pub use dlock::SystemClock;
 pub use harness::{Expected, Harness, Limits, VirtualTime};
 pub use service_harness::{Served, ServiceHarness};
