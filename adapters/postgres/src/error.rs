@@ -56,6 +56,11 @@ impl Failure {
         matches!(self.code(), Some("40001" | "40P01")) && self.is_definite()
     }
 
+    /// Whether a lock was not to be had in the time that was set for it; nothing was done.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        self.code() == Some("55P03") && self.is_definite()
+    }
+
     fn text(&self) -> String {
         match self {
             Self::Said(error) => format!("PostgreSQL says: {}", error.message()),

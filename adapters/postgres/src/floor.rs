@@ -62,6 +62,9 @@ async fn raise(
         let set = sql_query(sql::SET_SEQUENCE).bind::<BigInt, _>(column);
         let _: Vec<Number> = line.rows(set).await?;
     }
+    // Sessions before rows, as everybody (C43).
+    let private = sql_query(sql::LOCK_ALL_PRIVATE).bind::<Text, _>(&namespace);
+    let _: Vec<There> = line.rows(private).await?;
     let end = sql_query(sql::END_ALL).bind::<Text, _>(&namespace);
     let ended: Vec<Number> = line.rows(end).await?;
     let note = sql_query(sql::NOTE_FLOOR).bind::<BigInt, _>(column);

@@ -138,7 +138,7 @@ pub(crate) struct ExtendRow {
     pub(crate) ttl_ms: i64,
 }
 
-/// A live lock, seen from outside.
+/// A lock that is held, or was until now, seen from outside.
 #[derive(QueryableByName)]
 pub(crate) struct InfoRow {
     #[diesel(sql_type = Text)]
@@ -153,6 +153,14 @@ pub(crate) struct InfoRow {
     pub(crate) left_ms: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     pub(crate) acquired_ms: Option<i64>,
+}
+
+impl InfoRow {
+    /// Whether nothing is left of its lease, as far as those see who only look: a keep-alive that is
+    /// being committed hides what it keeps.
+    pub(crate) fn may_have_ended(&self) -> bool {
+        self.left_ms <= 0
+    }
 }
 
 /// A session, and one of its grants.

@@ -94,20 +94,21 @@ SELECT l.fence, l.attempt, s.id AS session, s.owner, s.ttl_ms, s.private, \
 FROM dlock_locks l LEFT JOIN dlock_sessions s ON s.id = l.session AND s.expires_at > clock_timestamp() \
 WHERE l.namespace = $1 AND l.name = $2";
 
-/// What can be seen of a live lock. `$1` namespace, `$2` name.
+/// What can be seen of a lock that is held, or was until now: where nothing is left of its lease, a
+/// keep-alive may just be committed. `$1` namespace, `$2` name.
 pub const READ: &str = "\
 SELECT l.name, l.fence, s.id AS session, s.owner, \
   floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
   (extract(epoch FROM l.acquired_at) * 1000)::bigint AS acquired_ms \
-FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session AND s.expires_at > clock_timestamp() \
+FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session \
 WHERE l.namespace = $1 AND l.name = $2";
 
-/// Live locks in byte order. `$1` namespace, `$2` prefix, `$3` after which name, `$4` how many.
+/// The same of many, in byte order. `$1` namespace, `$2` prefix, `$3` after which name, `$4` how many.
 pub const LIST: &str = "\
 SELECT l.name, l.fence, s.id AS session, s.owner, \
   floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
   (extract(epoch FROM l.acquired_at) * 1000)::bigint AS acquired_ms \
-FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session AND s.expires_at > clock_timestamp() \
+FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session \
 WHERE l.namespace = $1 AND l.name > $3 AND l.name >= $2 AND starts_with(l.name, $2) \
 ORDER BY l.name LIMIT $4";
 
@@ -236,6 +237,15 @@ WHERE NOT EXISTS (SELECT FROM dlock_locks l WHERE l.namespace = h.namespace AND 
 pub const EXPIRE: &str =
     "DELETE FROM dlock_sessions WHERE id = $1 AND expires_at <= clock_timestamp() RETURNING id";
 
+/// Deletes those of many sessions that have expired, in the order that everybody locks them in, after
+/// whoever is keeping them alive. `$1` ids.
+pub const EXPIRE_ALL: &str = "\
+WITH gone AS MATERIALIZED ( \
+  SELECT id FROM dlock_sessions WHERE id = ANY($1) AND expires_at <= clock_timestamp() ORDER BY id \
+  FOR UPDATE \
+) \
+DELETE FROM dlock_sessions s USING gone g WHERE s.id = g.id AND s.expires_at <= clock_timestamp()";
+
 /// A session and what it holds, of one moment. `$1` id.
 pub const LOOK: &str = "\
 SELECT s.owner, s.ttl_ms, \
@@ -305,6 +315,12 @@ SELECT GREATEST((SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM dloc
 
 /// Lets tokens go on above a floor. `$1` the floor, at least 1.
 pub const SET_SEQUENCE: &str = "SELECT setval('dlock_fencing_token_seq', $1, true) AS number";
+
+/// Locks the private sessions that hold locks of a namespace, to end them. `$1` namespace.
+pub const LOCK_ALL_PRIVATE: &str = "\
+SELECT FROM dlock_sessions s WHERE s.private AND EXISTS ( \
+  SELECT FROM dlock_locks l WHERE l.session = s.id AND l.namespace = $1) \
+ORDER BY s.id FOR UPDATE OF s";
 
 /// Ends all grants of a namespace and counts those that were live. `$1` namespace.
 pub const END_ALL: &str = "\

@@ -20,7 +20,7 @@ use crate::{
     key::Key,
     rows::{ExtendRow, InfoRow, Number, RevokeRow, There},
     sql,
-    wire::Terms,
+    wire::{About, Terms},
 };
 
 /// Most notes of who broke what.
@@ -58,7 +58,9 @@ impl LockStore for Inner {
             }
             .boxed()
         });
-        let Some(row) = self.wire.transact(Terms::KEEP, by, work).await? else { return Ok(None) };
+        // It draws no token and takes none away, so it need not wait for a floor to be raised.
+        let terms = Terms { about: About::Others, ..Terms::KEEP };
+        let Some(row) = self.wire.transact(terms, by, work).await? else { return Ok(None) };
         let of = codec::place(key);
         let ttl = codec::ttl(row.ttl_ms, &of)?;
         let session = Session {
@@ -104,7 +106,17 @@ impl LockStore for Inner {
             let read = line.rows::<InfoRow>(at.ask(sql::READ));
             async move { Ok(read.await?.into_iter().next()) }.boxed()
         });
-        let row = self.wire.transact(Terms::LOOK, by, work).await?;
+        let mut row = self.wire.transact(Terms::LOOK, by, work).await?;
+        if row.as_ref().is_some_and(InfoRow::may_have_ended) {
+            let at = Key::of(key);
+            let certain = Box::new(move |line: Line| {
+                let expire = line.rows::<There>(at.ask(sql::EXPIRE_HOLDER));
+                let read = line.rows::<InfoRow>(at.ask(sql::READ));
+                async move { Ok(futures_util::try_join!(expire, read)?.1.into_iter().next()) }
+                    .boxed()
+            });
+            row = self.wire.transact(Terms::FIND_OUT, by, certain).await?;
+        }
         row.map(|row| info(key.namespace(), &row, self.wire.clock.wall())).transpose()
     }
 

@@ -25,6 +25,13 @@ use crate::{
 /// How often a transaction is made that the server refused for the sake of others.
 const TRIES: u32 = 5;
 
+/// How long a raise waits at a time for those who are about the tokens: all who come after wait with
+/// it. Long enough for a vacuum to be told to give way, which takes PostgreSQL a second.
+const INSISTENCE: Duration = Duration::from_millis(1_500);
+
+/// How long it then stands back.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// The longest that the server may ever work on one transaction, or hold it open.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
@@ -39,9 +46,9 @@ pub(crate) struct Wire {
 /// raises a floor waits for all that may draw a token, and keeps them waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
-    /// Sessions, or looking.
+    /// Sessions, keeping what is held, or looking.
     Others,
-    /// Rows of locks.
+    /// Rows of locks: granting, and taking away.
     Locks,
     /// All tokens.
     Tokens,
@@ -64,6 +71,8 @@ impl Terms {
     /// Taking what may be held by others.
     pub(crate) const TAKE: Self =
         Self { effect: Effect::Writes, about: About::Locks, ..Self::LOOK };
+    /// Looking where those who only look cannot tell: what has expired is ended first.
+    pub(crate) const FIND_OUT: Self = Self { effect: Effect::Reads, ..Self::LOOK };
     /// Renewing or giving back what is held.
     pub(crate) const KEEP: Self = Self { lane: Lane::Keeping, ..Self::TAKE };
 }
@@ -110,6 +119,14 @@ impl Wire {
                     tracing::debug!(?failure, "a transaction is made again");
                     tries += 1;
                 }
+                Err(failure) if failure.is_in_the_way() && terms.about == About::Tokens => {
+                    tracing::debug!("a floor waits to be raised: a transaction is in the way");
+                    let now = self.clock.now();
+                    if by.is_past(now.after(PAUSE)) {
+                        return Err(failure.into_error(terms.effect));
+                    }
+                    self.clock.sleep_until(now.after(PAUSE)).await;
+                }
                 done => return done.map_err(|failure| failure.into_error(terms.effect)),
             }
         }
@@ -153,7 +170,9 @@ impl Wire {
         // A millisecond at least: nothing would mean that there is no limit. Less than there is, so
         // that the server's refusal comes before the answer is unknown.
         let left = by.remaining(self.clock.now()).mul_f64(0.9);
-        let budget = left.clamp(Duration::from_millis(1), LONGEST).as_millis();
+        let budget = left.clamp(Duration::from_millis(1), LONGEST);
+        let wait = if about == About::Tokens { budget.min(INSISTENCE) } else { budget }.as_millis();
+        let budget = budget.as_millis();
         let schema = &self.schema;
         let lock = match about {
             About::Others => "",
@@ -165,7 +184,7 @@ impl Wire {
              SELECT set_config('dlock.begun', 'yes', true), \
              set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
              set_config('statement_timeout', '{budget}', true), \
-             set_config('lock_timeout', '{budget}', true), \
+             set_config('lock_timeout', '{wait}', true), \
              set_config('idle_in_transaction_session_timeout', '{budget}', true), \
              set_config('TimeZone', 'UTC', true), \
              set_config('jit', 'off', true), \

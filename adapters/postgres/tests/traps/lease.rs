@@ -1,7 +1,8 @@
 //! Trap 24 and C40: a lease is counted from now, not from when the waiting for its row began.
 
-use dlock_conformance::kit::{key, millis, of, private_for};
+use dlock_conformance::kit::{key, millis, ns, of, private_for};
 use dlock_domain::Ttl;
+use dlock_ports::ListRequest;
 
 use crate::kit::{Place, Raw, bytes};
 
@@ -151,4 +152,40 @@ async fn c40_a_renewal_that_waited_for_the_locks_row_is_lost_or_in_time() {
     assert!(a.keep(&session.id, &[&handle]).await.is_none());
     let next = a.take(&key("k"), &private_for("next", millis(60_000))).await;
     assert!(next.token > handle.token);
+}
+
+/// A keep-alive came in time and is being committed while the old lease runs out: whoever looks then
+/// sees, naively, nobody. Here he waits for it (INV-03).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c40_whoever_looks_while_a_keep_alive_is_committed_sees_the_holder() {
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    let handle = a.take(&key("k"), &private_for("worker", millis(1_000))).await;
+    let ended = a.take(&key("l"), &private_for("worker", millis(1_000))).await;
+    let keeper = place.raw().await;
+    keeper
+        .run(&format!(
+            "BEGIN; UPDATE dlock_sessions SET expires_at = clock_timestamp() + '1 hour' WHERE id = {}",
+            bytes(handle.session)
+        ))
+        .await;
+    let past = "SELECT count(*) FROM dlock_sessions WHERE expires_at <= clock_timestamp()";
+    place.eye.becomes(past, 2).await;
+    let naive = "SELECT count(*) FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session \
+                 AND s.expires_at > clock_timestamp()";
+    assert_eq!(place.eye.number(naive).await, 0, "though it is held");
+
+    let (reads, lists) = (a.clone(), a.clone());
+    let read = tokio::spawn(async move { reads.read(&key("k")).await });
+    place.waiting(1).await;
+    let listed = tokio::spawn(async move {
+        let request =
+            ListRequest { namespace: ns("default"), prefix: "".into(), after: None, limit: 10 };
+        lists.backend.directory.clone().unwrap().list(request, lists.by()).await.unwrap()
+    });
+    place.waiting(2).await;
+    keeper.run("COMMIT").await;
+    assert_eq!(read.await.unwrap().unwrap().token, handle.token);
+    let listed: Vec<_> = listed.await.unwrap().locks.into_iter().map(|lock| lock.token).collect();
+    assert_eq!(listed, [handle.token], "and what has ended is not listed: {}", ended.token);
 }

@@ -16,6 +16,7 @@ mod lease;
 mod locked;
 mod polls;
 mod pooler;
+mod raising;
 mod roles;
 mod session;
 mod settings;

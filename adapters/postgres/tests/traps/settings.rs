@@ -227,3 +227,28 @@ async fn c43_who_gave_way_in_a_deadlock_begins_again() {
     drop(a);
     place.drop_role(&role).await;
 }
+
+/// C43: a deadlock that comes back every time is an answer in the end, and nothing was done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c43_who_always_gives_way_is_told_so_after_five_times() {
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    let handle = a.take(&key("k"), &private("worker")).await;
+    place
+        .eye
+        .run(
+            "CREATE SEQUENCE counted; \
+             CREATE FUNCTION give_way() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+             PERFORM nextval(TG_TABLE_SCHEMA || '.counted'); \
+             RAISE EXCEPTION 'it gives way' USING ERRCODE = 'deadlock_detected'; END$$; \
+             CREATE TRIGGER give_way BEFORE DELETE ON dlock_sessions \
+             FOR EACH ROW EXECUTE FUNCTION give_way()",
+        )
+        .await;
+    let refused = a.backend.locks.delete_if_owner(&handle.key, handle.token, a.by()).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), dlock_domain::ErrorKind::Contention);
+    assert_eq!(refused.applied(), dlock_domain::Applied::No, "{refused:?}");
+    assert_eq!(place.eye.number("SELECT last_value FROM counted").await, 5);
+    assert!(a.extend(&handle).await.is_some(), "it is held as before");
+}
