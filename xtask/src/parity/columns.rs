@@ -87,6 +87,12 @@ pub const COLUMNS: &[Column] = &[
     column(Suite::Service, "PostgreSQL 17", &[("service_postgres", "postgres")], "PostgreSQL 17"),
     column(
         Suite::Service,
+        "PostgreSQL 15 behind PgBouncer",
+        &[("service_postgres_pooled", "pooled")],
+        "PostgreSQL 15",
+    ),
+    column(
+        Suite::Service,
         "HTTP, memory",
         &[
             ("http_memory", "memory"),
@@ -112,6 +118,12 @@ pub const COLUMNS: &[Column] = &[
         Suite::Service,
         "HTTP, PostgreSQL 15",
         &[("http_postgres", "postgres")],
+        "PostgreSQL 15",
+    ),
+    column(
+        Suite::Service,
+        "HTTP, PostgreSQL 15 behind PgBouncer",
+        &[("http_postgres_pooled", "pooled")],
         "PostgreSQL 15",
     ),
     column(Suite::Apart, "embedded, two processes", &[("embedded_two_processes", "")], ""),
