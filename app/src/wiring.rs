@@ -82,6 +82,7 @@ pub(crate) async fn etcd(
     _place: &crate::config::etcd::EtcdPlace,
     _clock: Arc<dyn Clock>,
     _entropy: Arc<dyn Entropy>,
-) -> Result<Backend, String> {
-    Err("this build of dlock has no etcd store: build it with --features etcd".to_owned())
+) -> Result<Backend, (u8, String)> {
+    let message = "this build of dlock has no etcd store: build it with --features etcd";
+    Err((crate::run::exit::UNREACHABLE, message.to_owned()))
 }

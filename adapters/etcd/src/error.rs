@@ -82,13 +82,7 @@ fn classify(code: &str, message: &str, refused: bool, effect: Effect, source: Er
         return unknown(ErrorKind::NotLeader, text(), effect, source);
     }
     match code {
-        "Unauthenticated" | "PermissionDenied" => definite(ErrorKind::Denied, text(), source),
-        _ if says("permission denied")
-            || says("authentication failed")
-            || says("user name is empty") =>
-        {
-            definite(ErrorKind::Denied, text(), source)
-        }
+        _ if denies(code, message) => definite(ErrorKind::Denied, text(), source),
         _ if says("too many requests")
             || says("has been compacted")
             || says("duplicate key given")
@@ -102,6 +96,21 @@ fn classify(code: &str, message: &str, refused: bool, effect: Effect, source: Er
         }
         // "database space exceeded" is among them: all such transactions had been applied (trap 10).
         _ => unknown(ErrorKind::Contention, text(), effect, source),
+    }
+}
+
+/// Whether a user is not let in, or not allowed what was asked for.
+fn denies(code: &str, message: &str) -> bool {
+    let words = ["permission denied", "authentication failed", "user name is empty"];
+    matches!(code, "Unauthenticated" | "PermissionDenied")
+        || words.iter().any(|words| message.contains(words))
+}
+
+/// Whether a client could not be made because its user is not let in.
+pub(crate) fn is_denial(error: &Error) -> bool {
+    match error {
+        Error::GRpcStatus(status) => denies(&format!("{:?}", status.code()), status.message()),
+        _ => false,
     }
 }
 

@@ -68,7 +68,15 @@ pub struct EtcdStore {
 /// Why a store could not be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// What was said of the cluster cannot stand, or it lets nobody in.
+    /// The cluster does not let this user in.
+    #[error("etcd at {endpoints}: {source}")]
+    Denied {
+        /// The addresses.
+        endpoints: String,
+        /// Why, in the cluster's words.
+        source: etcd_client::Error,
+    },
+    /// What was said of the cluster cannot stand.
     #[error("etcd at {endpoints}: {source}")]
     Cluster {
         /// The addresses.
@@ -116,7 +124,12 @@ impl EtcdStore {
         let numberings = Arc::new(numberings);
         let history = History::new(remembered.highest, remembered.ended);
         let wire = Wire::connect(&config, history, clock).await.map_err(|source| {
-            ConnectError::Cluster { endpoints: config.endpoints.join(", "), source }
+            let endpoints = config.endpoints.join(", ");
+            if error::is_denial(&source) {
+                ConnectError::Denied { endpoints, source }
+            } else {
+                ConnectError::Cluster { endpoints, source }
+            }
         })?;
         let wire = Arc::new(wire);
         if let Some(path) = config.state_file.clone() {

@@ -101,8 +101,7 @@ async fn serve(effective: &Effective) -> Result<(), (u8, String)> {
         }
         BackendName::Etcd => {
             let place = &effective.etcd;
-            let backend = wiring::etcd(place, clock.clone(), entropy.clone());
-            let backend = backend.await.map_err(unreachable)?;
+            let backend = wiring::etcd(place, clock.clone(), entropy.clone()).await?;
             (backend, format!("in etcd at {}, below {}", place.endpoints.join(", "), place.prefix))
         }
         BackendName::Postgres => {

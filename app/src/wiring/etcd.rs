@@ -2,20 +2,39 @@
 
 use std::{path::Path, sync::Arc};
 
-use dlock_etcd::{EtcdConfig, EtcdStore, Tls, User};
+use dlock_etcd::{ConnectError, EtcdConfig, EtcdStore, Tls, User};
 use dlock_ports::{Backend, Clock, Entropy};
 
-use crate::config::etcd::EtcdPlace;
+use crate::{config::etcd::EtcdPlace, run::exit};
 
 /// Connects to the cluster; whether it is there shows with the first call.
 ///
 /// # Errors
-/// A file that cannot be read, an address that is none, a user who is not let in; each in words.
+/// A file that cannot be read, an address that is none, a user who is not let in; each as an exit code
+/// and in words.
 pub(crate) async fn connect(
     place: &EtcdPlace,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-) -> Result<Backend, String> {
+) -> Result<Backend, (u8, String)> {
+    let config = configured(place).map_err(|message| (exit::UNREACHABLE, message))?;
+    let store = EtcdStore::connect(config, clock, entropy).await;
+    Ok(store.map_err(|error| said(&error))?.backend())
+}
+
+fn said(error: &ConnectError) -> (u8, String) {
+    match error {
+        ConnectError::Denied { .. } => (
+            exit::DENIED,
+            format!("{error}; see to etcd.username and etcd.password_file, or to the user's roles"),
+        ),
+        ConnectError::Cluster { .. } | ConnectError::StateFile(_) => {
+            (exit::UNREACHABLE, error.to_string())
+        }
+    }
+}
+
+fn configured(place: &EtcdPlace) -> Result<EtcdConfig, String> {
     let mut config = EtcdConfig::at(place.endpoints.clone());
     config.prefix.clone_from(&place.prefix);
     config.state_file.clone_from(&place.state_file);
@@ -38,8 +57,7 @@ pub(crate) async fn connect(
     if authority.is_some() || identity.is_some() || server_name.is_some() {
         config.tls = Some(Tls { authority, identity, server_name });
     }
-    let store = EtcdStore::connect(config, clock, entropy).await;
-    Ok(store.map_err(|error| error.to_string())?.backend())
+    Ok(config)
 }
 
 fn bytes(file: &Path, key: &str) -> Result<Vec<u8>, String> {

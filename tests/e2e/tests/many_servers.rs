@@ -13,6 +13,7 @@ use dlock_e2e::{
     server::{Server, serve},
     unconfigured,
 };
+use dlock_servers::{EtcdCluster, Version};
 use serde_json::json;
 
 /// Dropped, it is killed.
@@ -80,6 +81,38 @@ fn without_a_cluster_a_server_lives_and_is_not_ready() {
     let wish = json!({ "name": "k", "owner": "me", "ttl_ms": 60_000 });
     let refused = client.call("/v1/locks/acquire", &wish, 503);
     assert_eq!((&refused["retryable"], &refused["applied"]), (&json!(true), &json!("no")));
+}
+
+/// As operators of other stores are told: it is no use to wait.
+#[test]
+fn whoever_old_etcd_does_not_let_in_gets_77() {
+    let place = tempfile::tempdir().unwrap();
+    let cluster = EtcdCluster::start(Version::Old, 1);
+    let endpoint = cluster.endpoint(0);
+    let etcd = Client::new(endpoint.strip_prefix("http://").unwrap().parse().unwrap());
+    for (path, body) in [
+        ("/v3/auth/user/add", json!({ "name": "root", "password": "secret" })),
+        ("/v3/auth/role/add", json!({ "name": "root" })),
+        ("/v3/auth/user/grant", json!({ "user": "root", "role": "root" })),
+        ("/v3/auth/enable", json!({})),
+    ] {
+        etcd.call(path, &body, 200);
+    }
+    let (file, password) = (place.path().join("dlock.toml"), place.path().join("password"));
+    std::fs::write(&password, "hush").unwrap();
+    let lines = format!(
+        "lock.backend = 'etcd'\netcd.endpoints = '{}'\netcd.username = 'root'\n\
+         etcd.password_file = '{}'\n",
+        endpoint,
+        password.display()
+    );
+    std::fs::write(&file, lines).unwrap();
+    let mut command = Command::new(dlock());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
+    let output = unconfigured(&mut command).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(77), "{said}");
+    assert!(said.contains("etcd.password_file") && !said.contains("hush"), "{said}");
 }
 
 /// What belongs together must be said together, and is found before anything starts.

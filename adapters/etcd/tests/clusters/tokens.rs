@@ -8,7 +8,7 @@ use dlock_conformance::{
     stores::fresh_seed,
 };
 use dlock_domain::Deadline;
-use dlock_etcd::{EtcdConfig, EtcdStore, User};
+use dlock_etcd::{ConnectError, EtcdConfig, EtcdStore, User};
 use dlock_memory::SeededEntropy;
 use dlock_ports::{Attempt, WaitEnd};
 use dlock_servers::{EtcdCluster, Version};
@@ -104,7 +104,9 @@ async fn a_user_who_is_not_let_in_is_told_so(version: Version) {
     config.user = Some(User { name: "root".into(), password: "wrong".into() });
     let entropy = Arc::new(SeededEntropy::new(fresh_seed()));
     let refused = EtcdStore::connect(config.clone(), Arc::new(SystemClock::new()), entropy).await;
-    let said = refused.err().unwrap().to_string();
+    let refused = refused.err().unwrap();
+    assert!(matches!(refused, ConnectError::Denied { .. }), "{refused:?}");
+    let said = refused.to_string();
     assert!(said.contains("authentication failed") && !said.contains("wrong"), "{said}");
     // Nobody in particular.
     config.user = None;
