@@ -48,5 +48,5 @@ mod watchdog;
 pub use bouncer::{PgBouncer, Upstream};
 pub use cluster::{Backup, EtcdCluster};
 pub use hold::hold;
-pub use postgres::{PostgresBackup, PostgresServer, PostgresVersion};
+pub use postgres::{CERTIFIED, Identity, PostgresBackup, PostgresServer, PostgresVersion};
 pub use version::Version;

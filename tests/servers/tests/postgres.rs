@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use dlock_servers::{PgBouncer, PostgresServer, PostgresVersion};
+use dlock_servers::{CERTIFIED, Identity, PgBouncer, PostgresServer, PostgresVersion};
 
 /// What a client sends first that wants TLS; the server answers with one letter.
 const TLS_WANTED: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
@@ -118,6 +118,13 @@ fn serves_tls(version: PostgresVersion) {
     let url = format!("{}?sslmode=verify-full&sslrootcert={authority}", server.url("postgres"));
     let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     assert_eq!(psql(&url, encrypted), Ok("t".to_owned()));
+    server.execute("postgres", &format!("CREATE ROLE {CERTIFIED} LOGIN"));
+    let Identity { certificate, key } = server.identity();
+    let bare = format!("postgres://{CERTIFIED}@{}/postgres?sslmode=require", server.address());
+    let identified = format!("{bare}&sslcert={}&sslkey={}", certificate.display(), key.display());
+    assert_eq!(psql(&identified, "SELECT current_user"), Ok(CERTIFIED.to_owned()));
+    let refused = psql(&bare, encrypted).unwrap_err();
+    assert!(refused.contains("requires a valid client certificate"), "{refused}");
     let other = PostgresServer::start_with_tls(version, &[]);
     let url = format!("{}?sslmode=verify-full&sslrootcert={authority}", other.url("postgres"));
     let refused = psql(&url, encrypted).unwrap_err();

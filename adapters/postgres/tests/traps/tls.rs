@@ -4,8 +4,8 @@ use dlock_conformance::{
     kit::{key, private},
     stores::fresh_seed,
 };
-use dlock_postgres::{PostgresConfig, Tls};
-use dlock_servers::{PostgresServer, PostgresVersion};
+use dlock_postgres::{ConnectError, PostgresConfig, Tls};
+use dlock_servers::{CERTIFIED, PostgresServer, PostgresVersion};
 
 use crate::kit::{caller, connect};
 
@@ -32,4 +32,29 @@ async fn old_postgres_is_spoken_to_through_tls_and_no_other_is_trusted() {
     config.tls = Some(Tls { authority, identity: None });
     let refused = connect(config, fresh_seed()).await.err().unwrap().to_string();
     assert!(refused.contains("certificate"), "{refused}");
+}
+
+/// A role without a password, whom the server knows by a certificate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_postgres_lets_a_role_in_by_its_certificate() {
+    let server = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+    server.execute("postgres", &format!("CREATE ROLE {CERTIFIED} LOGIN SUPERUSER"));
+    let at = format!("postgres://{CERTIFIED}@{}/postgres", server.address());
+    let mut config = PostgresConfig::at(at);
+    let authority = std::fs::read(server.authority()).unwrap();
+    let files = server.identity();
+    let identity = (std::fs::read(files.certificate).unwrap(), std::fs::read(files.key).unwrap());
+    config.tls = Some(Tls { authority: authority.clone(), identity: Some(identity) });
+    let store = connect(config.clone(), fresh_seed()).await.unwrap();
+    let a = caller(&store);
+    let held = a.take(&key("k"), &private("worker")).await;
+    assert!(a.release(&held).await);
+
+    // Without it, or without TLS, it is nobody.
+    config.tls = Some(Tls { authority, identity: None });
+    let refused = connect(config.clone(), fresh_seed()).await.err().unwrap();
+    assert!(matches!(refused, ConnectError::Denied(_)), "{refused:?}");
+    config.tls = None;
+    let refused = connect(config, fresh_seed()).await.err().unwrap();
+    assert!(matches!(refused, ConnectError::Denied(_)), "{refused:?}");
 }

@@ -1,6 +1,7 @@
 //! `dlock serve` with its locks in a PostgreSQL database, and the commands about that.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod credentials;
 mod failover;
 mod refused;
 mod roles;

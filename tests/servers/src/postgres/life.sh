@@ -21,12 +21,17 @@ if [ ! -e "$SERVER_FOLDER/made" ]; then
     --auth=scram-sha-256 --encoding=UTF8 --locale=C --locale-provider=icu --icu-locale=en \
     --no-sync >/dev/null
   printf '%s\n' "$SERVER_SETTINGS" >>"$data/postgresql.conf"
-  printf 'host all all all scram-sha-256\n' >>"$data/pg_hba.conf"
   if [ -n "$SERVER_KEY" ]; then
+    printf '%s\n' "$SERVER_AUTHORITY" >"$data/authority.crt"
+    # Before the lines that are there: the first that fits counts.
+    { printf '%s\n' "hostssl all $SERVER_CERTIFIED all cert" "host all $SERVER_CERTIFIED all reject"
+      cat "$data/pg_hba.conf"; } >"$data/pg_hba.new"
+    mv "$data/pg_hba.new" "$data/pg_hba.conf"
     printf '%s\n' "$SERVER_KEY" >"$data/server.key"
     printf '%s\n' "$SERVER_CERTIFICATE" >"$data/server.crt"
-    printf 'ssl = on\n' >>"$data/postgresql.conf"
+    printf '%s\n' 'ssl = on' "ssl_ca_file = 'authority.crt'" >>"$data/postgresql.conf"
   fi
+  printf 'host all all all scram-sha-256\n' >>"$data/pg_hba.conf"
   : >"$SERVER_FOLDER/made"
 fi
 unset SERVER_PASSWORD SERVER_KEY

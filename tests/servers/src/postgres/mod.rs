@@ -23,7 +23,11 @@ use crate::{
 use client::{Clients, Programs};
 use tls::Certificate;
 
+pub use tls::Identity;
 pub use version::PostgresVersion;
+
+/// The role that a server with TLS lets in by its certificate alone.
+pub const CERTIFIED: &str = "certified";
 
 /// How often a server is begun anew because somebody took its port in between.
 const STARTS: u32 = 5;
@@ -97,7 +101,8 @@ impl PostgresServer {
     }
 
     /// The same for clients that want TLS; others are served too. Its certificate is good for its
-    /// address and is signed by [`authority`](Self::authority).
+    /// address and is signed by [`authority`](Self::authority). The role [`CERTIFIED`], which a test
+    /// makes, is let in by a certificate alone, and not without TLS.
     ///
     /// # Panics
     /// As [`start`](Self::start); also when there is no `openssl` program.
@@ -150,14 +155,20 @@ impl PostgresServer {
                 .unwrap_or_else(|error| panic!("openssl makes no certificate: {error}"))
         });
         let password = plain::password().expect("the system has chance");
-        let (text, key) = certificate.as_ref().map_or_else(Default::default, |certificate| {
-            (certificate.certificate.clone(), certificate.key.clone())
-        });
+        let (text, key, authority) = match &certificate {
+            Some(Certificate { authority, certificate, key }) => {
+                let authority = std::fs::read_to_string(authority);
+                (certificate.clone(), key.clone(), authority.expect("openssl has just written it"))
+            }
+            None => Default::default(),
+        };
         let env = vec![
             ("SERVER_PASSWORD", password.clone()),
             ("SERVER_SETTINGS", lines(settings)),
             ("SERVER_CERTIFICATE", text),
             ("SERVER_KEY", key),
+            ("SERVER_AUTHORITY", authority),
+            ("SERVER_CERTIFIED", CERTIFIED.to_owned()),
         ];
         let (place, clients) = match source {
             Source::Binary(programs) => {
@@ -245,6 +256,17 @@ impl PostgresServer {
     #[must_use]
     pub fn authority(&self) -> &Path {
         &self.certificate.as_ref().expect("it was started with TLS").authority
+    }
+
+    /// What [`CERTIFIED`] shows to be let in.
+    ///
+    /// # Panics
+    /// Where it was not started with TLS.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        assert!(self.certificate.is_some(), "it was started without TLS");
+        tls::identify(self.folder.path(), CERTIFIED)
+            .unwrap_or_else(|error| panic!("openssl makes no certificate: {error}"))
     }
 
     /// Runs statements in a database.

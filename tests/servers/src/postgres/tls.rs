@@ -1,4 +1,4 @@
-//! A certificate for a server of one address, signed by an authority of its own.
+//! Certificates for a server of one address and for its clients, signed by an authority of their own.
 //!
 //! Made by the `openssl` program when it is asked for: what is kept in a repository expires.
 
@@ -20,35 +20,68 @@ pub(crate) struct Certificate {
     pub(crate) key: String,
 }
 
+/// What a client shows to be let in: files.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
 /// Makes one that is good for an address and for the name `localhost`, in this folder.
 ///
 /// # Errors
 /// If there is no `openssl`, or it does not do it.
 pub(crate) fn certify(folder: &Path, address: Ipv4Addr) -> io::Result<Certificate> {
-    let at = |name: &str| folder.join(name).display().to_string();
-    let (authority, authority_key) = (at("authority.pem"), at("authority.key"));
-    let (certificate, key) = (at("server.pem"), at("server.key"));
+    let (authority, key) = authority(folder);
+    let out = [&authority, &key].map(|file| file.display().to_string());
+    make("/CN=dlock test authority", &[], &["-out", &out[0], "-keyout", &out[1]])?;
+    let names = format!("subjectAltName=IP:{address},DNS:localhost");
+    let server = sign(folder, "server", "/CN=localhost", &[names])?;
+    let (certificate, key) =
+        (fs::read_to_string(server.certificate)?, fs::read_to_string(server.key)?);
+    Ok(Certificate { authority, certificate, key })
+}
+
+/// Makes one by which a client is this user.
+///
+/// # Errors
+/// As [`certify`], whose folder it is.
+pub(crate) fn identify(folder: &Path, user: &str) -> io::Result<Identity> {
+    sign(folder, &format!("client-{user}"), &format!("/CN={user}"), &[])
+}
+
+/// The authority's certificate and key.
+fn authority(folder: &Path) -> (PathBuf, PathBuf) {
+    (folder.join("authority.pem"), folder.join("authority.key"))
+}
+
+/// A certificate that the authority signed, in files of this name.
+fn sign(folder: &Path, name: &str, subject: &str, more: &[String]) -> io::Result<Identity> {
+    let (authority, authority_key) = authority(folder);
+    let certificate = folder.join(format!("{name}.pem"));
+    let key = folder.join(format!("{name}.key"));
+    let files = [&authority, &authority_key, &certificate, &key];
+    let [authority, authority_key, out, key_out] = files.map(|file| file.display().to_string());
+    let extensions = [more, &["basicConstraints=critical,CA:FALSE".to_owned()]].concat();
+    make(
+        subject,
+        &extensions,
+        &["-CA", &authority, "-CAkey", &authority_key, "-out", &out, "-keyout", &key_out],
+    )?;
+    Ok(Identity { certificate, key })
+}
+
+fn make(subject: &str, extensions: &[String], rest: &[&str]) -> io::Result<()> {
     let kind =
         ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"];
-    let signed = |subject: &str, extensions: &[String], rest: &[&str]| {
-        let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-subj", subject]).args(kind).args(rest);
-        openssl.args(extensions.iter().flat_map(|extension| ["-addext", extension]));
-        let done = openssl.stdin(Stdio::null()).output()?;
-        if done.status.success() {
-            return Ok(());
-        }
-        Err(io::Error::other(String::from_utf8_lossy(&done.stderr).into_owned()))
-    };
-    signed("/CN=dlock test authority", &[], &["-out", &authority, "-keyout", &authority_key])?;
-    signed(
-        "/CN=localhost",
-        &[
-            format!("subjectAltName=IP:{address},DNS:localhost"),
-            "basicConstraints=critical,CA:FALSE".to_owned(),
-        ],
-        &["-CA", &authority, "-CAkey", &authority_key, "-out", &certificate, "-keyout", &key],
-    )?;
-    let (certificate, key) = (fs::read_to_string(certificate)?, fs::read_to_string(key)?);
-    Ok(Certificate { authority: authority.into(), certificate, key })
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-subj", subject]).args(kind).args(rest);
+    openssl.args(extensions.iter().flat_map(|extension| ["-addext", extension]));
+    let done = openssl.stdin(Stdio::null()).output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(String::from_utf8_lossy(&done.stderr).into_owned()))
 }
