@@ -12,6 +12,23 @@
 //! session that it did not see before, PostgreSQL may find a deadlock: then nothing was done, and
 //! the transaction is made again.
 
+/// The timeline that the database writes, as a number.
+macro_rules! timeline {
+    () => {
+        "('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint"
+    };
+}
+
+macro_rules! note_history {
+    () => {
+        concat!(
+            "UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, ",
+            timeline!(),
+            " FROM pg_control_system() c)"
+        )
+    };
+}
+
 /// Deletes the holder's session if it has expired: expiry is deletion. `$1` namespace, `$2` name.
 ///
 /// A keep-alive that was quicker makes the row pass the predicate no more (trap 25).
@@ -54,7 +71,8 @@ FOR UPDATE OF s";
 /// `$4` attempt, `$5` whether the session is to be made here, `$6` its owner, `$7` its lifetime in
 /// milliseconds, `$8` under which session the attempt would be settled, `$9` whether any history of
 /// the database will do.
-pub const GRANT: &str = "\
+pub const GRANT: &str = concat!(
+    "\
 WITH state AS MATERIALIZED ( \
   SELECT l.fence, l.attempt, s.id AS session, s.owner, s.ttl_ms, s.private, \
     floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
@@ -62,7 +80,9 @@ WITH state AS MATERIALIZED ( \
     EXISTS (SELECT FROM dlock_settled d WHERE d.session = $8 AND d.attempt = $4) AS settled, \
     $9 OR EXISTS (SELECT FROM dlock_meta m, pg_control_system() c \
       WHERE m.system_identifier = c.system_identifier AND m.timeline = \
-        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint) \
+        ",
+    timeline!(),
+    ") \
       AS same_history, \
     ($5 OR EXISTS (SELECT FROM dlock_sessions o \
       WHERE o.id = $3 AND NOT o.private AND o.expires_at > clock_timestamp())) AS fit \
@@ -83,7 +103,8 @@ WITH state AS MATERIALIZED ( \
   FROM good g WHERE l.namespace = $1 AND l.name = $2 RETURNING l.fence \
 ) \
 SELECT fence, attempt, session, owner, ttl_ms, private, left_ms, floor, settled, same_history, fit, \
-  (SELECT token FROM drawn) AS drawn, (SELECT fence FROM made) AS granted FROM state";
+  (SELECT token FROM drawn) AS drawn, (SELECT fence FROM made) AS granted FROM state"
+);
 
 /// Who holds a lock, looked at: polls and recoveries write nothing (trap 28). `$1` namespace, `$2`
 /// name, `$3` under which session the attempt would be settled, `$4` attempt.
@@ -339,16 +360,10 @@ SELECT count(*) FILTER (WHERE live) AS number FROM held";
 pub const NOTE_FLOOR: &str = "UPDATE dlock_meta SET floor = GREATEST(floor, $1)";
 
 /// Takes the database's present history for the one that tokens belong to.
-pub const NOTE_HISTORY: &str = "\
-UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, \
-  ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint \
-  FROM pg_control_system() c)";
+pub const NOTE_HISTORY: &str = note_history!();
 
 /// As [`NOTE_HISTORY`], where none was noted yet.
-pub const NOTE_FIRST_HISTORY: &str = "\
-UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, \
-  ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint \
-  FROM pg_control_system() c) WHERE system_identifier IS NULL";
+pub const NOTE_FIRST_HISTORY: &str = concat!(note_history!(), " WHERE system_identifier IS NULL");
 
 /// Whether this role may ask which history the database is in.
 pub const KNOWS_HISTORY: &str = "\

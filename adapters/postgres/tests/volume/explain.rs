@@ -36,6 +36,12 @@ fn bytes(value: impl Into<Option<u8>>) -> Parameter {
     (Box::new(value.into().map(|last| [vec![0_u8; 15], vec![last]].concat())), Type::BYTEA)
 }
 
+/// As many sessions as a page of a listing may find at their end.
+fn many() -> Parameter {
+    let ids: Vec<_> = (0..101_u8).map(|last| [vec![0_u8; 15], vec![last]].concat()).collect();
+    (Box::new(ids), Type::BYTEA_ARRAY)
+}
+
 fn on_key(more: impl IntoIterator<Item = Parameter>) -> Vec<Parameter> {
     [text("default"), text("job/5000")].into_iter().chain(more).collect()
 }
@@ -118,6 +124,12 @@ async fn hot_statements_use_the_primary_key() {
         // The primary key, or where that is shorter the index of what the session holds.
         (sql::LOST, held, &["using dlock_locks_"]),
         (sql::EXPIRE, session(), &[SESSIONS]),
+        (sql::EXPIRE_ALL, vec![many()], &[SESSIONS]),
+        (
+            sql::LIST,
+            vec![text("default"), text(""), text("job/5"), number(101)],
+            &[LOCKS, SESSIONS],
+        ),
         (sql::LOOK, session(), &[SESSIONS, "dlock_locks_by_session"]),
         (sql::CLOSE, session(), &[SESSIONS]),
     ];
