@@ -10,8 +10,9 @@ use dlock_ports::{ListRequest, Page};
 
 use crate::{
     Harness,
-    cases::input::odd_names,
-    kit::{Caller, a, b, key, key_in, long, ns, of, outlive, owner, private, private_for},
+    kit::{
+        Caller, a, b, key, key_in, long, ns, odd_names, of, outlive, owner, private, private_for,
+    },
     notes::lacks,
 };
 

@@ -2,6 +2,7 @@
 
 mod asserting;
 mod caller;
+mod odd_names;
 mod passing;
 mod values;
 
@@ -9,6 +10,7 @@ pub use asserting::{
     assert_failed, assert_invalid, assert_refused, assert_set_between, granted, held,
 };
 pub use caller::{Caller, a, b};
+pub use odd_names::odd_names;
 pub use passing::{bounded, drive, outlive, settle, until};
 pub use values::{
     attempt, key, key_in, long, millis, ns, of, owner, private, private_for, revocation,

@@ -1,21 +1,17 @@
-//! The PostgreSQL store, connected twice to one real database, on this machine's clock; directly, or
-//! through a pooler that gives every transaction another connection.
+//! The PostgreSQL store, connected twice to one real database; directly, or through a pooler that gives
+//! every transaction another connection.
 
 use core::{marker::PhantomData, time::Duration};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use dlock::SystemClock;
-use dlock_domain::Ttl;
 use dlock_memory::SeededEntropy;
-use dlock_ports::{Backend, Clock, Entropy};
+use dlock_ports::Backend;
 use dlock_postgres::{PostgresConfig, PostgresStore};
 
-use super::fresh_seed;
-use crate::{Expected, Harness, Limits, kit::millis};
+use super::real::{Pair, Server};
+use crate::Expected;
 
 /// The way to a database.
 pub trait Way: Send + Sync + 'static {
@@ -44,12 +40,11 @@ impl Way for Pooled {
 }
 
 /// Two stores on one real database, in a schema of the case's own.
-pub struct Postgres<W: Way = Direct> {
-    a: PostgresStore,
-    b: PostgresStore,
-    seed: AtomicU64,
-    way: PhantomData<W>,
-}
+pub type Postgres<W = Direct> = Pair<Database<W>>;
+
+/// The database that the environment names, by this way.
+#[derive(Clone, Copy, Debug)]
+pub struct Database<W: Way>(PhantomData<W>);
 
 /// Where a way begins, as an address.
 ///
@@ -84,63 +79,20 @@ pub async fn connect<W: Way>(schema: &str, seed: u64) -> PostgresStore {
 }
 
 #[async_trait]
-impl<W: Way> Harness for Postgres<W> {
-    async fn start() -> Self {
-        let seed = fresh_seed();
-        let schema = format!("test_{seed:016x}");
-        let a = connect::<W>(&schema, seed).await;
-        let b = connect::<W>(&schema, seed + 1).await;
-        Self { a, b, seed: AtomicU64::new(seed + 2), way: PhantomData }
-    }
+impl<W: Way> Server for Database<W> {
+    const EXPECTED: Expected = Expected {
+        backend_id: "postgres",
+        waiter: false,
+        directory: true,
+        floors: true,
+        reaps: true,
+        limits: false,
+        max_settled: 4_096,
+    };
+    /// Whoever meets an ended lease ends it.
+    const SLACK: Duration = Duration::ZERO;
 
-    async fn finish(self) {}
-
-    fn expected(&self) -> Expected {
-        Expected {
-            backend_id: "postgres",
-            waiter: false,
-            directory: true,
-            floors: true,
-            reaps: true,
-            limits: false,
-            max_settled: 4_096,
-        }
-    }
-
-    fn backend(&self) -> Backend {
-        self.a.backend()
-    }
-
-    fn backend_b(&self) -> Backend {
-        self.b.backend()
-    }
-
-    async fn limited(&self, _limits: Limits) -> Backend {
-        self.a.backend()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(SystemClock::new())
-    }
-
-    fn entropy(&self) -> Arc<dyn Entropy> {
-        Arc::new(SeededEntropy::new(self.seed.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    async fn pass(&self, time: Duration) {
-        tokio::time::sleep(time).await;
-    }
-
-    fn expiry_slack(&self) -> Duration {
-        // Whoever meets an ended lease ends it.
-        Duration::ZERO
-    }
-
-    fn short_ttl(&self) -> Ttl {
-        millis(3_000)
-    }
-
-    fn budget(&self) -> Duration {
-        Duration::from_secs(30)
+    async fn connect(place: u64, seed: u64) -> Backend {
+        connect::<W>(&format!("test_{place:016x}"), seed).await.backend()
     }
 }
