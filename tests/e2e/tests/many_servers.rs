@@ -1,7 +1,8 @@
 //! Several `dlock serve` on one etcd cluster, and on none.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    fs::OpenOptions,
+    io::{BufRead as _, BufReader, Write as _},
     process::{Child, Command, Stdio},
 };
 
@@ -81,6 +82,28 @@ fn without_a_cluster_a_server_lives_and_is_not_ready() {
     let wish = json!({ "name": "k", "owner": "me", "ttl_ms": 60_000 });
     let refused = client.call("/v1/locks/acquire", &wish, 503);
     assert_eq!((&refused["retryable"], &refused["applied"]), (&json!(true), &json!("no")));
+}
+
+/// The keys about certificates reach the client, both ways.
+#[test]
+fn old_etcd_knows_a_server_by_its_certificate() {
+    let place = tempfile::tempdir().unwrap();
+    let cluster = EtcdCluster::start_with_tls(Version::Old);
+    let etcd = Etcd::at(place.path(), cluster.secure_endpoint());
+    let own = cluster.identity("dlock");
+    let mut file = OpenOptions::new().append(true).open(place.path().join("dlock.toml")).unwrap();
+    writeln!(
+        file,
+        "etcd.tls.ca_file = '{}'\netcd.tls.cert_file = '{}'\netcd.tls.key_file = '{}'",
+        cluster.authority().display(),
+        own.certificate.display(),
+        own.key.display()
+    )
+    .unwrap();
+    let options: Vec<&str> = etcd.options.iter().map(String::as_str).collect();
+    let server = Server::start(place.path(), &options);
+    let wish = json!({ "name": "k", "owner": "me", "ttl_ms": 60_000 });
+    server.client().call("/v1/locks/acquire", &wish, 200);
 }
 
 /// As operators of other stores are told: it is no use to wait.

@@ -7,6 +7,7 @@ use std::{fmt::Write as _, net::SocketAddrV4, path::Path};
 use tempfile::TempDir;
 
 use crate::{
+    certificates::{self, Certificate, Identity},
     container::Contained,
     gateway::{Gateway, Status},
     place::{Place, State, end_of, is_taken},
@@ -40,6 +41,7 @@ pub struct EtcdCluster {
     members: Vec<Member>,
     network: Option<String>,
     folder: TempDir,
+    certificate: Option<Certificate>,
     // These two last: what is above is gone before the watchdog looks, and before ports are free.
     watchdog: Watchdog,
     ports: Ports,
@@ -74,12 +76,27 @@ impl EtcdCluster {
     /// As [`start`](Self::start).
     #[must_use]
     pub fn start_with(version: Version, members: usize, flags: &[&str]) -> Self {
-        Self::launch(
-            version,
-            &version.find().unwrap_or_else(|missing| panic!("{missing}")),
-            members,
-            flags,
-        )
+        let source = version.find().unwrap_or_else(|missing| panic!("{missing}"));
+        Self::launch(version, &source, members, flags, false)
+    }
+
+    /// One member, as a program of this machine, that clients also reach through TLS: at
+    /// [`secure_endpoint`](Self::secure_endpoint), where it lets in whoever shows an
+    /// [`identity`](Self::identity). Its certificate is good for its address, and signed by
+    /// [`authority`](Self::authority).
+    ///
+    /// # Panics
+    /// As [`start`](Self::start); also when there is no `openssl` program, or when that version is
+    /// there as an image alone.
+    #[must_use]
+    pub fn start_with_tls(version: Version) -> Self {
+        let source = version.find().unwrap_or_else(|missing| panic!("{missing}"));
+        assert!(
+            matches!(source, Source::Binary(_)),
+            "etcd {version} with TLS is run as a program: install Debian's package etcd-server, or \
+             name one for `cargo xtask test`",
+        );
+        Self::launch(version, &source, 1, &[], true)
     }
 
     /// The same, in containers whatever is installed.
@@ -89,12 +106,18 @@ impl EtcdCluster {
     #[must_use]
     pub fn start_in_containers(version: Version, members: usize, flags: &[&str]) -> Self {
         let image = version.find_image().unwrap_or_else(|missing| panic!("{missing}"));
-        Self::launch(version, &image, members, flags)
+        Self::launch(version, &image, members, flags, false)
     }
 
-    fn launch(version: Version, source: &Source, members: usize, flags: &[&str]) -> Self {
+    fn launch(
+        version: Version,
+        source: &Source,
+        members: usize,
+        flags: &[&str],
+        tls: bool,
+    ) -> Self {
         for _ in 0..STARTS {
-            match Self::attempt(version, source, members, flags) {
+            match Self::attempt(version, source, members, flags, tls) {
                 Ok(cluster) => return cluster,
                 Err(said) if is_taken(&said) => {}
                 Err(said) => panic!("etcd {version} from {source:?} does not start:\n{said}"),
@@ -109,16 +132,28 @@ impl EtcdCluster {
         source: &Source,
         members: usize,
         flags: &[&str],
+        tls: bool,
     ) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("dlock-etcd-").tempdir();
         let folder = folder.expect("there is room for data");
-        let ports = Ports::take(2 * members).expect("there are free ports");
+        let ports = Ports::take(3 * members).expect("there are free ports");
         // Nobody else on this machine has that address and port, so nobody has that name.
         let first = ports.at(0);
         let name = format!("dlock-etcd-{first}").replace(['.', ':'], "-");
         let watchdog = Watchdog::start(folder.path()).expect("a shell can be started");
-        let mut cluster =
-            Self { version, members: Vec::new(), network: None, folder, watchdog, ports };
+        let certificate = tls.then(|| {
+            certificates::certify(folder.path(), *first.ip())
+                .unwrap_or_else(|error| panic!("openssl makes no certificate: {error}"))
+        });
+        let mut cluster = Self {
+            version,
+            members: Vec::new(),
+            network: None,
+            folder,
+            certificate,
+            watchdog,
+            ports,
+        };
         match source {
             Source::Binary(binary) => cluster.lay_out_processes(binary, members, flags),
             Source::Image { name: image, tag } => {
@@ -140,7 +175,11 @@ impl EtcdCluster {
             let client = ports.at(2 * index);
             let (url, folder) = (format!("http://{client}"), self.folder.path());
             let mut args = shared_args(index, &peers, &url, flags);
-            args.push(format!("--listen-client-urls={url}"));
+            args.push(match &self.certificate {
+                Some(_) => format!("--listen-client-urls={url},{}", self.secure_endpoint()),
+                None => format!("--listen-client-urls={url}"),
+            });
+            args.extend(self.certificate.iter().flat_map(tls_args));
             args.push(format!("--listen-peer-urls={}", peers[index]));
             let data = folder.join(format!("m{index}"));
             args.push(format!("--data-dir={}", data.display()));
@@ -217,6 +256,32 @@ impl EtcdCluster {
     #[must_use]
     pub fn endpoint(&self, member: usize) -> String {
         self.members[member].gateway.endpoint().to_owned()
+    }
+
+    /// Where clients reach the member through TLS.
+    #[must_use]
+    pub fn secure_endpoint(&self) -> String {
+        format!("https://{}", self.ports.at(2))
+    }
+
+    /// The file with the certificate of the authority that signed the member's.
+    ///
+    /// # Panics
+    /// Where it was not started with TLS.
+    #[must_use]
+    pub fn authority(&self) -> &Path {
+        &self.certificate.as_ref().expect("it was started with TLS").authority
+    }
+
+    /// What a client of this name shows to be let in.
+    ///
+    /// # Panics
+    /// Where it was not started with TLS.
+    #[must_use]
+    pub fn identity(&self, name: &str) -> Identity {
+        assert!(self.certificate.is_some(), "it was started without TLS");
+        certificates::identify(self.folder.path(), name)
+            .unwrap_or_else(|error| panic!("openssl makes no certificate: {error}"))
     }
 
     /// Stops a member where it stands (`SIGSTOP`): its connections stay, and nothing comes of them.
@@ -374,6 +439,17 @@ impl Member {
     fn at(client: SocketAddrV4, place: Place) -> Self {
         Self { place, state: State::Killed, gateway: Gateway::at(client) }
     }
+}
+
+/// The flags of a member that serves through TLS, to clients whom the authority knows.
+fn tls_args(certificate: &Certificate) -> [String; 4] {
+    let Certificate { authority, server } = certificate;
+    [
+        format!("--cert-file={}", server.certificate.display()),
+        format!("--key-file={}", server.key.display()),
+        format!("--trusted-ca-file={}", authority.display()),
+        "--client-cert-auth".to_owned(),
+    ]
 }
 
 /// The flags that are the same wherever a member runs.

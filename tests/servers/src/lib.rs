@@ -5,8 +5,9 @@
 //! | --- | --- |
 //! | [`cluster`](EtcdCluster), `gateway` | a cluster of etcd; what a member says of itself over HTTP |
 //! | [`version`](Version) | which etcd, and where one is found: told by `cargo xtask test`, or installed |
-//! | [`postgres`](PostgresServer) | a PostgreSQL; its [versions](PostgresVersion), clients and certificates |
+//! | [`postgres`](PostgresServer) | a PostgreSQL; its [versions](PostgresVersion), clients |
 //! | [`bouncer`](PgBouncer) | a PgBouncer before a PostgreSQL |
+//! | `certificates` | for servers and clients, made when they are asked for |
 //! | `source` | what says where a server's program is |
 //! | `place` | a server wherever it runs, and what can be done to it |
 //! | `process`, `container` | a server as a process of this machine, or in a container |
@@ -30,6 +31,7 @@
 //! them: where tasks must go on meanwhile, the test's runtime needs several threads.
 
 mod bouncer;
+mod certificates;
 mod cluster;
 mod container;
 mod gateway;
@@ -46,7 +48,8 @@ mod wait;
 mod watchdog;
 
 pub use bouncer::{PgBouncer, Upstream};
+pub use certificates::Identity;
 pub use cluster::{Backup, EtcdCluster};
 pub use hold::hold;
-pub use postgres::{CERTIFIED, Identity, PostgresBackup, PostgresServer, PostgresVersion};
+pub use postgres::{CERTIFIED, PostgresBackup, PostgresServer, PostgresVersion};
 pub use version::Version;

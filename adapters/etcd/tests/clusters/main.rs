@@ -12,6 +12,7 @@ mod deposed;
 mod going_back;
 mod leaders;
 mod quota;
+mod tls;
 mod tokens;
 mod unknown;
 

@@ -3,7 +3,6 @@
 #![expect(clippy::panic, clippy::expect_used, reason = "only tests call it")]
 
 mod client;
-mod tls;
 mod version;
 
 use std::{net::SocketAddrV4, path::Path};
@@ -11,6 +10,7 @@ use std::{net::SocketAddrV4, path::Path};
 use tempfile::TempDir;
 
 use crate::{
+    certificates::{self, Certificate, Identity},
     container::Contained,
     place::{Place, State, end_of, is_taken},
     plain,
@@ -21,9 +21,7 @@ use crate::{
     watchdog::Watchdog,
 };
 use client::{Clients, Programs};
-use tls::Certificate;
 
-pub use tls::Identity;
 pub use version::PostgresVersion;
 
 /// The role that a server with TLS lets in by its certificate alone.
@@ -151,14 +149,14 @@ impl PostgresServer {
         let address = ports.at(0);
         let watchdog = Watchdog::start(folder.path()).expect("a shell can be started");
         let certificate = tls.then(|| {
-            tls::certify(folder.path(), *address.ip())
+            certificates::certify(folder.path(), *address.ip())
                 .unwrap_or_else(|error| panic!("openssl makes no certificate: {error}"))
         });
         let password = plain::password().expect("the system has chance");
-        let (text, key, authority) = match &certificate {
-            Some(Certificate { authority, certificate, key }) => {
-                let authority = std::fs::read_to_string(authority);
-                (certificate.clone(), key.clone(), authority.expect("openssl has just written it"))
+        let [text, key, authority] = match &certificate {
+            Some(Certificate { authority, server }) => {
+                [&server.certificate, &server.key, authority]
+                    .map(|file| std::fs::read_to_string(file).expect("openssl has just written it"))
             }
             None => Default::default(),
         };
@@ -265,7 +263,7 @@ impl PostgresServer {
     #[must_use]
     pub fn identity(&self) -> Identity {
         assert!(self.certificate.is_some(), "it was started without TLS");
-        tls::identify(self.folder.path(), CERTIFIED)
+        certificates::identify(self.folder.path(), CERTIFIED)
             .unwrap_or_else(|error| panic!("openssl makes no certificate: {error}"))
     }
 

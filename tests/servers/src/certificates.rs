@@ -3,24 +3,22 @@
 //! Made by the `openssl` program when it is asked for: what is kept in a repository expires.
 
 use std::{
-    fs, io,
+    io,
     net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// What a server is started with.
+/// What a server is started with, and what those who connect check it by.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
-    /// The authority's certificate, for those who connect.
+    /// The authority's certificate.
     pub(crate) authority: PathBuf,
-    /// The server's certificate, as text.
-    pub(crate) certificate: String,
-    /// The server's key, as text.
-    pub(crate) key: String,
+    /// The server's own.
+    pub(crate) server: Identity,
 }
 
-/// What a client shows to be let in: files.
+/// What a client, or a server, shows to be known: files.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its certificate.
@@ -39,12 +37,10 @@ pub(crate) fn certify(folder: &Path, address: Ipv4Addr) -> io::Result<Certificat
     make("/CN=dlock test authority", &[], &["-out", &out[0], "-keyout", &out[1]])?;
     let names = format!("subjectAltName=IP:{address},DNS:localhost");
     let server = sign(folder, "server", "/CN=localhost", &[names])?;
-    let (certificate, key) =
-        (fs::read_to_string(server.certificate)?, fs::read_to_string(server.key)?);
-    Ok(Certificate { authority, certificate, key })
+    Ok(Certificate { authority, server })
 }
 
-/// Makes one by which a client is this user.
+/// Makes one by which a client is this user. A server that is told of the authority knows it.
 ///
 /// # Errors
 /// As [`certify`], whose folder it is.
