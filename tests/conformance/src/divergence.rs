@@ -263,7 +263,7 @@ pub const ROWS: &[Row] = &[
             cell(
                 "any number of servers",
                 "the cluster decides",
-                &["tests/e2e/tests/many_servers.rs::any_server_serves_what_another_granted"],
+                &["tests/e2e/tests/etcd/serving.rs::any_server_serves_what_another_granted"],
             ),
             cell(
                 "any number of servers, also behind a pooler of transactions",
