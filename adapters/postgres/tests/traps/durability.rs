@@ -2,15 +2,15 @@
 //! and what is lost when it is killed.
 
 use dlock_conformance::kit::{key, private};
-use dlock_servers::{PostgresServer, PostgresVersion};
+use dlock_servers::PostgresServer;
 
-use crate::kit::{Place, Raw};
+use crate::kit::{Place, Raw, version};
 
 /// A server that writes its log to the disk only when somebody asks for it, or every ten seconds,
 /// and does nothing by itself.
-fn lazy() -> PostgresServer {
+async fn lazy() -> PostgresServer {
     PostgresServer::start_with(
-        PostgresVersion::Old,
+        version().await,
         &[
             ("synchronous_commit", "off"),
             ("wal_writer_delay", "10s"),
@@ -35,8 +35,8 @@ const END: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
 const NEXT: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trap_27_what_was_answered_is_on_the_disk_on_old_postgres() {
-    let mut server = lazy();
+async fn trap_27_what_was_answered_is_on_the_disk() {
+    let mut server = lazy().await;
     let mut place = Place::at(server.url("postgres")).await;
     let naive = Raw::connect(&server.url("postgres"), &place.schema).await;
     naive.run("CREATE TABLE naive_locks (name text PRIMARY KEY, token bigint)").await;
@@ -76,8 +76,8 @@ async fn trap_27_what_was_answered_is_on_the_disk_on_old_postgres() {
 
 /// A hundred that lose: what they cost the log, and how many transaction numbers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trap_28_losing_costs_the_log_nothing_on_old_postgres() {
-    let server = lazy();
+async fn trap_28_losing_costs_the_log_nothing() {
+    let server = lazy().await;
     let mut place = Place::at(server.url("postgres")).await;
     let naive = Raw::connect(&server.url("postgres"), &place.schema).await;
     naive.run("CREATE TABLE naive_locks (name text PRIMARY KEY, session int)").await;

@@ -3,9 +3,9 @@
 
 use dlock_conformance::kit::{Caller, attempt, key, long, ns, of, private};
 use dlock_domain::{ErrorKind, Invariant, LockError, TokenFloor};
-use dlock_servers::{PostgresServer, PostgresVersion};
+use dlock_servers::PostgresServer;
 
-use crate::kit::{Place, caller};
+use crate::kit::{Place, caller, version};
 
 fn assert_names_the_way_out(error: &LockError) {
     assert_eq!(error.kind(), ErrorKind::InvariantViolated(Invariant::TokensRise), "{error:?}");
@@ -34,8 +34,8 @@ fn promote(server: &PostgresServer) {
 /// A primary fails and its standby takes over; then a backup from before is brought back, with a
 /// sequence that has gone back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn trap_29_after_a_promotion_nothing_is_granted_until_the_floor_is_raised_on_old_postgres() {
-    let mut server = PostgresServer::start(PostgresVersion::Old);
+async fn trap_29_after_a_promotion_nothing_is_granted_until_the_floor_is_raised() {
+    let mut server = PostgresServer::start(version().await);
     let mut place = Place::at(server.url("postgres")).await;
     let store = place.store().await;
     let a = caller(&store);
@@ -93,8 +93,8 @@ async fn trap_29_after_a_promotion_nothing_is_granted_until_the_floor_is_raised_
 /// A dump that is restored into the same cluster carries the same identity and timeline: nothing can
 /// be noticed, and only raising the floor, which the runbook demands, makes it right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c44_after_a_restored_dump_only_the_floor_makes_tokens_rise_on_old_postgres() {
-    let server = PostgresServer::start(PostgresVersion::Old);
+async fn c44_after_a_restored_dump_only_the_floor_makes_tokens_rise() {
+    let server = PostgresServer::start(version().await);
     let mut place = Place::at(server.url("postgres")).await;
     let a = place.caller().await;
     let before = a.take(&key("k"), &private("worker")).await;
@@ -116,8 +116,8 @@ async fn c44_after_a_restored_dump_only_the_floor_makes_tokens_rise_on_old_postg
 
 /// C41: the server's zone is changed under way; and its own order of texts is a language's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c41_trap_31_the_servers_zone_and_language_are_of_no_effect_on_old_postgres() {
-    let server = PostgresServer::start(PostgresVersion::Old);
+async fn c41_trap_31_the_servers_zone_and_language_are_of_no_effect() {
+    let server = PostgresServer::start(version().await);
     let mut place = Place::at(server.url("postgres")).await;
     let order = place.eye.texts("SELECT x FROM unnest(ARRAY['b', 'B', 'a']) x ORDER BY x").await;
     assert_eq!(order, ["a", "b", "B"], "the naive order here is a language's");

@@ -10,6 +10,7 @@ use dlock_conformance::{
 use dlock_domain::{Deadline, LockError, SessionId};
 use dlock_memory::SeededEntropy;
 use dlock_postgres::{ConnectError, PostgresConfig, PostgresStore};
+use dlock_servers::PostgresVersion;
 use tokio_postgres::{Client, Config, NoTls, config::Host};
 
 /// The password of roles that tests make.
@@ -226,6 +227,16 @@ pub(crate) async fn in_the_end<T, F: Future<Output = Result<T, LockError>>>(
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("no answer: {last:?}");
+}
+
+/// The version of the shared server, for servers of a test's own: the suite runs once on each.
+pub(crate) async fn version() -> PostgresVersion {
+    let shared = Raw::connect(&postgres_url::<Direct>(), "public").await;
+    let number =
+        shared.number("SELECT current_setting('server_version_num')::bigint / 10000").await;
+    let known = [PostgresVersion::Old, PostgresVersion::New];
+    let same = |version: &PostgresVersion| version.to_string() == number.to_string();
+    known.into_iter().find(same).unwrap_or(PostgresVersion::Old)
 }
 
 /// A deadline that is near.

@@ -5,13 +5,13 @@ use dlock_conformance::{
     stores::fresh_seed,
 };
 use dlock_postgres::{ConnectError, PostgresConfig, Tls};
-use dlock_servers::{CERTIFIED, PostgresServer, PostgresVersion};
+use dlock_servers::{CERTIFIED, PostgresServer};
 
-use crate::kit::{caller, connect};
+use crate::kit::{caller, connect, version};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_postgres_is_spoken_to_through_tls_and_no_other_is_trusted() {
-    let server = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+async fn a_server_is_spoken_to_through_tls_and_no_other_is_trusted() {
+    let server = PostgresServer::start_with_tls(version().await, &[]);
     let mut config = PostgresConfig::at(server.url("postgres"));
     let authority = std::fs::read(server.authority()).unwrap();
     config.tls = Some(Tls { authority, identity: None });
@@ -27,7 +27,7 @@ async fn old_postgres_is_spoken_to_through_tls_and_no_other_is_trusted() {
     assert!(a.release(&held).await);
 
     // Another server's authority vouches for nothing here.
-    let other = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+    let other = PostgresServer::start_with_tls(version().await, &[]);
     let authority = std::fs::read(other.authority()).unwrap();
     config.tls = Some(Tls { authority, identity: None });
     let refused = connect(config, fresh_seed()).await.err().unwrap().to_string();
@@ -36,8 +36,8 @@ async fn old_postgres_is_spoken_to_through_tls_and_no_other_is_trusted() {
 
 /// A role without a password, whom the server knows by a certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_postgres_lets_a_role_in_by_its_certificate() {
-    let server = PostgresServer::start_with_tls(PostgresVersion::Old, &[]);
+async fn a_role_is_let_in_by_its_certificate() {
+    let server = PostgresServer::start_with_tls(version().await, &[]);
     server.execute("postgres", &format!("CREATE ROLE {CERTIFIED} LOGIN SUPERUSER"));
     let at = format!("postgres://{CERTIFIED}@{}/postgres", server.address());
     let mut config = PostgresConfig::at(at);
