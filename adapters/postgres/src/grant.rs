@@ -73,7 +73,7 @@ impl Inner {
             // A keep-alive that is being committed hides what it keeps from those who only look.
             let hidden = is_open(&request.holder) && seen.own.is_none();
             if hidden || request.intent == Intent::Recover {
-                seen = self.wire.transact(Terms::TAKE, by, look(&request, true)).await?;
+                seen = self.wire.transact(Terms::FIND_OUT, by, look(&request, true)).await?;
             }
             let found = self.judge(&request, &seen, sent)?;
             if let Some(attempt) = found {

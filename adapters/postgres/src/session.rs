@@ -141,8 +141,7 @@ impl SessionStore for Inner {
                 let look = line.rows::<LookRow>(sql_query(sql::LOOK).bind::<Binary, _>(&bytes));
                 async move { Ok(futures_util::try_join!(ended, look)?.1) }.boxed()
             });
-            let terms = Terms { about: About::Others, ..Terms::KEEP };
-            rows = self.wire.transact(terms, by, certain).await?;
+            rows = self.wire.transact(Terms::FIND_OUT, by, certain).await?;
         }
         let Some(first) = rows.first() else { return Ok(None) };
         let session = SessionRow {

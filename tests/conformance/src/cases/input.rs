@@ -133,7 +133,8 @@ pub async fn extreme_lifetimes_are_kept<H: Harness>(h: &H) {
         let before = a.now();
         let handle = a.take(&key("k"), &crate::kit::private_for("worker", asked)).await;
         assert_set_between(before, a.now(), asked, handle.ttl, handle.client_deadline);
-        assert!(a.release(&handle).await);
+        // A second may be over before a busy machine's server has released it.
+        assert!(a.release(&handle).await || a.now() >= handle.client_deadline);
     }
 }
 
