@@ -12,8 +12,9 @@ pub struct PostgresConfig {
     pub password: Option<String>,
     /// The schema in the database that holds our tables (`postgres.schema`).
     pub schema: String,
-    /// Most connections (`postgres.pool`), at least 2. A quarter of them, at least one, is kept for
-    /// renewing and releasing.
+    /// Most connections (`postgres.pool`), at least 3. A quarter of them, at least one, is kept for
+    /// renewing, and as many for releasing. While the database does not answer there may be as many
+    /// again that are waited for.
     pub pool: usize,
     /// Certificates; without them the connection is not encrypted.
     pub tls: Option<Tls>,
@@ -46,6 +47,9 @@ pub struct Tls {
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
+/// One connection for everything, one for renewing, one for releasing.
+const SMALLEST_POOL: usize = 3;
+
 impl PostgresConfig {
     /// The documented defaults, at this address.
     #[must_use]
@@ -62,11 +66,12 @@ impl PostgresConfig {
         }
     }
 
-    /// Connections for everything, and those that only renewing and releasing may use.
+    /// Connections for everything, and those that only renewing may use, and only releasing: so many
+    /// each.
     pub(crate) fn lanes(&self) -> (usize, usize) {
-        let pool = self.pool.max(2);
+        let pool = self.pool.max(SMALLEST_POOL);
         let kept = (pool / 4).max(1);
-        (pool - kept, kept)
+        (pool - 2 * kept, kept)
     }
 }
 
@@ -118,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_pool_is_kept() {
+    fn a_quarter_of_the_pool_each_is_kept() {
         let lanes = |pool| PostgresConfig { pool, ..PostgresConfig::at("") }.lanes();
-        assert_eq!([lanes(0), lanes(2), lanes(4), lanes(16)], [(1, 1), (1, 1), (3, 1), (12, 4)]);
+        assert_eq!([lanes(0), lanes(3), lanes(4), lanes(16)], [(1, 1), (1, 1), (2, 1), (8, 4)]);
     }
 
     #[test]

@@ -27,7 +27,8 @@ type Answer = std::result::Result<(TokenFloor, u64), LockError>;
 
 #[async_trait]
 impl FloorControl for Inner {
-    /// Also takes the database's present history for the one that tokens belong to.
+    /// Also lets the namespace's tokens go on in the database's present history: whoever raises knows
+    /// which of them may be lost. Of other namespaces' he has said nothing.
     async fn raise(
         &self,
         namespace: &Namespace,
@@ -70,7 +71,8 @@ async fn raise(
     let note = sql_query(sql::NOTE_FLOOR).bind::<BigInt, _>(column);
     let _: Vec<There> = line.rows(note).await?;
     if knows_history {
-        let _: Vec<There> = line.rows(sql_query(sql::NOTE_HISTORY)).await?;
+        let note = sql_query(sql::NOTE_HISTORY).bind::<Text, _>(&namespace);
+        let _: Vec<There> = line.rows(note).await?;
     }
     Ok(Ok((floor, ended.first().map_or(0, |row| codec::number(row.number)))))
 }

@@ -1,5 +1,6 @@
-//! Making connections, and keeping them: two pools, so that renewing and releasing never wait behind
-//! acquires (trap 28).
+//! Making connections, and keeping them: pools of their own for renewing and for releasing, which so
+//! never wait behind acquires (trap 28), nor renewing behind releases, which wait for a floor that is
+//! being raised.
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
@@ -15,6 +16,7 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+use tokio::sync::Semaphore;
 use tokio_postgres::{
     Config, NoTls,
     config::{Host, SslMode},
@@ -32,17 +34,27 @@ use crate::{
 pub(crate) enum Lane {
     /// Acquiring, looking, everything.
     General,
-    /// Renewing, keeping alive, releasing, closing, settling.
+    /// Renewing, keeping alive.
     Keeping,
+    /// Releasing, settling, closing.
+    Ending,
 }
 
 /// A connection that was lent. Dropping it gives it back; [`Object::take`] does not.
 pub(crate) type Lent = Object<Connection>;
 
-/// The two pools.
+/// The pools, one a lane.
 pub(crate) struct Pools {
     general: Pool<Connection>,
     keeping: Pool<Connection>,
+    ending: Pool<Connection>,
+    /// Places for connections that were left: as many as the pools have.
+    adrift: Arc<Semaphore>,
+}
+
+/// Ends a connection at once of which nobody knows what it is in the middle of.
+pub(crate) fn throw_away(connection: Lent) {
+    Object::take(connection).cut();
 }
 
 /// Makes connections.
@@ -202,7 +214,7 @@ struct NotConnected(Failure);
 impl Pools {
     /// Pools of which no connection is made yet.
     pub(crate) fn new(connector: Arc<Connector>, config: &PostgresConfig) -> Self {
-        let (general, keeping) = config.lanes();
+        let (general, kept) = config.lanes();
         let pool = |size: usize| {
             let connector = Arc::clone(&connector);
             let mut manager = ManagerConfig::default();
@@ -221,9 +233,10 @@ impl Pools {
             // Only a pool with time-outs of its own can fail to be built.
             Pool::builder(manager).max_size(size).build()
         };
-        match (pool(general), pool(keeping)) {
-            (Ok(general), Ok(keeping)) => Self { general, keeping },
-            (Err(error), _) | (_, Err(error)) => unreachable!("{error}"),
+        let adrift = Arc::new(Semaphore::new(general + 2 * kept));
+        match (pool(general), pool(kept), pool(kept)) {
+            (Ok(general), Ok(keeping), Ok(ending)) => Self { general, keeping, ending, adrift },
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => unreachable!("{error}"),
         }
     }
 
@@ -231,6 +244,7 @@ impl Pools {
         match lane {
             Lane::General => &self.general,
             Lane::Keeping => &self.keeping,
+            Lane::Ending => &self.ending,
         }
     }
 
@@ -254,9 +268,40 @@ impl Pools {
         }
     }
 
-    /// Forgets the connections of a lane that lie idle: the server does not answer, so they are of no
-    /// use either.
-    pub(crate) fn forget_idle(&self, lane: Lane) {
+    /// Leaves a connection to itself whose answer did not come in time: `rest`, which says in the end
+    /// whether it is as before. Those of its lane that lie idle are forgotten: the server does not
+    /// answer, so they are of no use either.
+    ///
+    /// It counts until the answer is there or the connection breaks, which the system sees to (10 s
+    /// after the other end has gone). Cutting it would free nothing: a server that commits and waits
+    /// for a standby goes on waiting for it, and does not notice that nobody listens. So there are never
+    /// more than twice as many as the pools have, however long the database does not answer.
+    pub(crate) fn leave(
+        &self,
+        lane: Lane,
+        connection: Lent,
+        rest: impl Future<Output = bool> + Send + 'static,
+    ) {
+        self.forget_idle(lane);
+        if let Ok(place) = Arc::clone(&self.adrift).try_acquire_owned() {
+            let connection = Object::take(connection);
+            tokio::spawn(async move {
+                rest.await;
+                drop((connection, place));
+            });
+            return;
+        }
+        // No place is left: it keeps the one in its pool.
+        tokio::spawn(async move {
+            if rest.await {
+                drop(connection);
+            } else {
+                throw_away(connection);
+            }
+        });
+    }
+
+    fn forget_idle(&self, lane: Lane) {
         self.of(lane).retain(|_, _| false);
     }
 }

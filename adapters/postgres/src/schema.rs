@@ -37,6 +37,18 @@ pub enum ConnectError {
     /// It lets this role in with this password nowhere, or not into this database.
     #[error("{0}")]
     Denied(String),
+    /// It keeps texts in another encoding than UTF-8, so it cannot hold every name.
+    #[error(
+        "the database keeps its texts in {encoding}: names of locks are UTF-8, so make one with \
+         ENCODING 'UTF8'"
+    )]
+    Encoding {
+        /// The encoding.
+        encoding: String,
+    },
+    /// The tables cannot be made.
+    #[error("the tables cannot be made: {0}")]
+    Migration(String),
     /// The tables are not there, or not all, and this role may not make them.
     #[error(
         "the schema {schema:?} lacks tables that this version of dlock needs, and the role {role:?} \
@@ -85,6 +97,8 @@ struct Version {
 struct Role {
     #[diesel(sql_type = Text)]
     role: String,
+    #[diesel(sql_type = Text)]
+    encoding: String,
     #[diesel(sql_type = Bool)]
     there: bool,
     #[diesel(sql_type = Bool)]
@@ -146,7 +160,7 @@ async fn look(
 ) -> Result<(Connection, Option<Role>), ConnectError> {
     in_schema(&connection, schema).await?;
     let role = sql_query(
-        "SELECT current_user::text AS role, \
+        "SELECT current_user::text AS role, current_setting('server_encoding') AS encoding, \
          to_regclass('__diesel_schema_migrations') IS NOT NULL AS there, \
          CASE WHEN to_regnamespace($1) IS NULL \
          THEN has_database_privilege(current_database(), 'CREATE') \
@@ -155,6 +169,9 @@ async fn look(
     .bind::<Text, _>(schema);
     let role: Vec<Role> = connection.line().rows(role).await?;
     let role = role.into_iter().next().ok_or_else(|| Failure::unreadable("no row"))?;
+    if role.encoding != "UTF8" {
+        return Err(ConnectError::Encoding { encoding: role.encoding });
+    }
     let mut applied: Vec<Version> = Vec::new();
     if role.there {
         applied = connection
@@ -187,10 +204,10 @@ async fn migrate(connection: Connection, schema: String) -> Result<Connection, C
                 .bind::<BigInt, _>(TURN)
                 .execute(connection)?;
             // Asking first: whoever may create tables in a schema need not be one who may create
-            // schemas.
-            let there: Vec<Yes> = sql_query("SELECT to_regnamespace($1) IS NOT NULL AS yes")
-                .bind::<Text, _>(&schema)
-                .load(connection)?;
+            // schemas. The catalogue's own table is asked: the functions about names answer from memory,
+            // which knows nothing yet of what was made while this one waited for its turn.
+            let there = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS yes";
+            let there: Vec<Yes> = sql_query(there).bind::<Text, _>(&schema).load(connection)?;
             if !there.iter().any(|there| there.yes) {
                 connection.batch_execute(&format!("CREATE SCHEMA \"{schema}\""))?;
             }
@@ -201,7 +218,7 @@ async fn migrate(connection: Connection, schema: String) -> Result<Connection, C
                 .map_err(diesel::result::Error::QueryBuilderError)
         });
         done.map(|()| connection.into_inner())
-            .map_err(|error| ConnectError::Database(format!("the tables cannot be made: {error}")))
+            .map_err(|error| ConnectError::Migration(error.to_string()))
     };
     tokio::task::spawn_blocking(work)
         .await

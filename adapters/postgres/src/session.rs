@@ -114,8 +114,7 @@ impl SessionStore for Inner {
             }
             .boxed()
         });
-        let terms = Terms { about: About::Others, ..Terms::KEEP };
-        let (kept, lost) = self.wire.transact(terms, by, work).await?;
+        let (kept, lost) = self.wire.transact(Terms::KEEP, by, work).await?;
         let Some(kept) = kept else { return Ok(None) };
         let place = |row: &Number| usize::try_from(row.number - 1).ok();
         let lost = lost.iter().filter_map(|row| held.get(place(row)?).cloned()).collect();
@@ -205,7 +204,7 @@ impl SessionStore for Inner {
             }
             .boxed()
         });
-        let row = self.wire.transact(Terms::KEEP, by, work).await?;
+        let row = self.wire.transact(Terms::END, by, work).await?;
         match row {
             Some(row) if row.enough => Ok(row.number > 0),
             Some(_) => Err(LockError::limit(
@@ -222,7 +221,7 @@ impl SessionStore for Inner {
             let close = line.rows::<LiveRow>(sql_query(sql::CLOSE).bind::<Binary, _>(&bytes));
             async move { Ok(close.await?.first().is_some_and(|row| row.live)) }.boxed()
         });
-        let terms = Terms { about: About::Others, ..Terms::KEEP };
+        let terms = Terms { about: About::Others, ..Terms::END };
         self.wire.transact(terms, by, work).await
     }
 }

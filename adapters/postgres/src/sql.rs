@@ -19,16 +19,6 @@ macro_rules! timeline {
     };
 }
 
-macro_rules! note_history {
-    () => {
-        concat!(
-            "UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, ",
-            timeline!(),
-            " FROM pg_control_system() c)"
-        )
-    };
-}
-
 /// Deletes the holder's session if it has expired: expiry is deletion. `$1` namespace, `$2` name.
 ///
 /// A keep-alive that was quicker makes the row pass the predicate no more (trap 25).
@@ -78,11 +68,15 @@ WITH state AS MATERIALIZED ( \
     floor(extract(epoch FROM (s.expires_at - clock_timestamp())) * 1000)::bigint AS left_ms, \
     (SELECT m.floor FROM dlock_meta m) AS floor, \
     EXISTS (SELECT FROM dlock_settled d WHERE d.session = $8 AND d.attempt = $4) AS settled, \
-    $9 OR EXISTS (SELECT FROM dlock_meta m, pg_control_system() c \
-      WHERE m.system_identifier = c.system_identifier AND m.timeline = \
-        ",
+    $9 OR EXISTS (SELECT FROM pg_control_system() c, (SELECT ",
     timeline!(),
-    ") \
+    " AS number) t WHERE EXISTS ( \
+        SELECT FROM dlock_meta m \
+        WHERE m.system_identifier = c.system_identifier AND m.timeline = t.number \
+      ) OR EXISTS ( \
+        SELECT FROM dlock_histories h WHERE h.namespace = $1 \
+          AND h.system_identifier = c.system_identifier AND h.timeline = t.number \
+      )) \
       AS same_history, \
     ($5 OR EXISTS (SELECT FROM dlock_sessions o \
       WHERE o.id = $3 AND NOT o.private AND o.expires_at > clock_timestamp())) AS fit \
@@ -359,11 +353,25 @@ SELECT count(*) FILTER (WHERE live) AS number FROM held";
 /// Notes a floor. `$1` the floor.
 pub const NOTE_FLOOR: &str = "UPDATE dlock_meta SET floor = GREATEST(floor, $1)";
 
-/// Takes the database's present history for the one that tokens belong to.
-pub const NOTE_HISTORY: &str = note_history!();
+/// Takes the database's present history for one that a namespace's tokens may go on in. `$1` namespace.
+pub const NOTE_HISTORY: &str = concat!(
+    "\
+INSERT INTO dlock_histories (namespace, system_identifier, timeline) \
+SELECT $1, c.system_identifier, ",
+    timeline!(),
+    " FROM pg_control_system() c \
+ON CONFLICT (namespace) DO UPDATE \
+SET system_identifier = excluded.system_identifier, timeline = excluded.timeline"
+);
 
-/// As [`NOTE_HISTORY`], where none was noted yet.
-pub const NOTE_FIRST_HISTORY: &str = concat!(note_history!(), " WHERE system_identifier IS NULL");
+/// Takes the database's present history for the one that all tokens begin in, where none was noted
+/// yet.
+pub const NOTE_FIRST_HISTORY: &str = concat!(
+    "\
+UPDATE dlock_meta SET (system_identifier, timeline) = (SELECT c.system_identifier, ",
+    timeline!(),
+    " FROM pg_control_system() c) WHERE system_identifier IS NULL"
+);
 
 /// Whether this role may ask which history the database is in.
 pub const KNOWS_HISTORY: &str = "\

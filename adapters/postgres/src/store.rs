@@ -20,7 +20,7 @@ use crate::{
     key::Key,
     rows::{ExtendRow, InfoRow, Number, RevokeRow, There},
     sql,
-    wire::{About, Terms},
+    wire::Terms,
 };
 
 /// Most notes of who broke what.
@@ -58,9 +58,7 @@ impl LockStore for Inner {
             }
             .boxed()
         });
-        // It draws no token and takes none away, so it need not wait for a floor to be raised.
-        let terms = Terms { about: About::Others, ..Terms::KEEP };
-        let Some(row) = self.wire.transact(terms, by, work).await? else { return Ok(None) };
+        let Some(row) = self.wire.transact(Terms::KEEP, by, work).await? else { return Ok(None) };
         let of = codec::place(key);
         let ttl = codec::ttl(row.ttl_ms, &of)?;
         let session = Session {
@@ -91,7 +89,7 @@ impl LockStore for Inner {
             }
             .boxed()
         });
-        self.wire.transact(Terms::KEEP, by, work).await
+        self.wire.transact(Terms::END, by, work).await
     }
 
     /// The primary is asked, whatever the consistency.

@@ -7,19 +7,18 @@
 //!
 //! A transaction runs in a task of its own to its end (trap 30): a caller who goes away never leaves a
 //! connection behind that has one open. What is not answered in time is unknown; its connection is
-//! thrown away.
+//! [left](crate::pool::Pools::leave).
 
 use std::{sync::Arc, time::Duration};
 
-use diesel_async::pooled_connection::deadpool::Object;
 use dlock_domain::{Deadline, LockError, Result};
 use dlock_ports::Clock;
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::{
     connection::Line,
     error::{Effect, Failure},
-    pool::{Lane, Lent, Pools},
+    pool::{self, Lane, Lent, Pools},
 };
 
 /// How often a transaction is made that the server refused for the sake of others.
@@ -73,8 +72,11 @@ impl Terms {
         Self { effect: Effect::Writes, about: About::Locks, ..Self::LOOK };
     /// Looking where those who only look cannot tell: what has expired is ended first.
     pub(crate) const FIND_OUT: Self = Self { effect: Effect::Reads, ..Self::LOOK };
-    /// Renewing or giving back what is held.
-    pub(crate) const KEEP: Self = Self { lane: Lane::Keeping, ..Self::TAKE };
+    /// Renewing what is held. It draws no token and takes no grant away, so it need not wait for a floor
+    /// to be raised.
+    pub(crate) const KEEP: Self = Self { lane: Lane::Keeping, about: About::Others, ..Self::TAKE };
+    /// Giving back what is held.
+    pub(crate) const END: Self = Self { lane: Lane::Ending, ..Self::TAKE };
 }
 
 /// A transaction's statements: sent in the order in which their futures are first polled.
@@ -103,55 +105,56 @@ impl Wire {
         if by.is_past(self.clock.now()) {
             return Err(LockError::contention("the deadline had passed before anything was sent"));
         }
-        let work = Arc::new(work);
+        let work: Arc<Work<T>> = Arc::new(work);
         let mut tries = 1;
         loop {
             // Waited for here, so that whoever goes away leaves the queue.
             let connection = self.pools.get(terms.lane, &*self.clock, by).await?;
             let (wire, work) = (Arc::clone(self), Arc::clone(&work));
-            let task = tokio::spawn(async move { wire.once(connection, terms, by, &work).await });
+            let task = tokio::spawn(async move { wire.once(connection, terms, by, work).await });
             let done = task.await.unwrap_or_else(|error| {
                 // The runtime is going away.
                 Err(crate::error::with(LockError::contention(error.to_string()), terms.effect))
             });
             match done? {
                 Err(failure) if failure.is_worth_repeating() && tries < TRIES => {
-                    tracing::debug!(?failure, "a transaction is made again");
+                    tracing::debug!(code = failure.code(), "a transaction is made again");
                     tries += 1;
                 }
                 Err(failure) if failure.is_in_the_way() && terms.about == About::Tokens => {
-                    tracing::debug!("a floor waits to be raised: a transaction is in the way");
-                    let now = self.clock.now();
-                    if by.is_past(now.after(PAUSE)) {
+                    let again = self.clock.now().after(PAUSE);
+                    if by.is_past(again) {
                         return Err(failure.into_error(terms.effect));
                     }
-                    self.clock.sleep_until(now.after(PAUSE)).await;
+                    tracing::debug!("a floor waits to be raised: a transaction is in the way");
+                    self.clock.sleep_until(again).await;
                 }
                 done => return done.map_err(|failure| failure.into_error(terms.effect)),
             }
         }
     }
 
-    async fn once<T>(
+    async fn once<T: Send + 'static>(
         &self,
         connection: Lent,
         terms: Terms,
         by: Deadline,
-        work: &Work<T>,
+        work: Arc<Work<T>>,
     ) -> Result<std::result::Result<T, Failure>> {
-        let begin = self.begin(terms.about, by);
-        let run = async {
+        let (line, begin) = (connection.line(), self.begin(terms.about, by));
+        let mut run = async move {
             if terms.stepwise {
-                step_by_step(connection.line(), begin, work).await
+                step_by_step(line, begin, &work).await
             } else {
-                together(connection.line(), begin, work).await
+                together(line, begin, &work).await
             }
-        };
+        }
+        .boxed();
         let done = tokio::select! {
-            done = run => done,
+            done = &mut run => done,
             () = self.clock.sleep_until(by.moment()) => {
-                throw_away(connection);
-                self.pools.forget_idle(terms.lane);
+                let rest = run.map(|done| matches!(done, Done::Clean(_)));
+                self.pools.leave(terms.lane, connection, rest);
                 let late = LockError::contention("PostgreSQL did not answer in time");
                 return Err(crate::error::with(late, terms.effect));
             }
@@ -159,7 +162,7 @@ impl Wire {
         match done {
             Done::Clean(answer) => Ok(answer),
             Done::Dirty(failure) => {
-                throw_away(connection);
+                pool::throw_away(connection);
                 Ok(Err(failure))
             }
         }
@@ -171,20 +174,20 @@ impl Wire {
         // that the server's refusal comes before the answer is unknown.
         let left = by.remaining(self.clock.now()).mul_f64(0.9);
         let budget = left.clamp(Duration::from_millis(1), LONGEST);
-        let wait = if about == About::Tokens { budget.min(INSISTENCE) } else { budget }.as_millis();
-        let budget = budget.as_millis();
-        let schema = &self.schema;
-        let lock = match about {
-            About::Others => "",
-            About::Locks => "LOCK TABLE dlock_locks IN ROW EXCLUSIVE MODE;",
-            About::Tokens => "LOCK TABLE dlock_locks IN SHARE ROW EXCLUSIVE MODE;",
+        let (lock, patience) = match about {
+            About::Others => ("", budget),
+            About::Locks => ("LOCK TABLE dlock_locks IN ROW EXCLUSIVE MODE;", budget),
+            About::Tokens => {
+                ("LOCK TABLE dlock_locks IN SHARE ROW EXCLUSIVE MODE;", budget.min(INSISTENCE))
+            }
         };
+        let (budget, patience, schema) = (budget.as_millis(), patience.as_millis(), &self.schema);
         format!(
             "BEGIN; SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
              SELECT set_config('dlock.begun', 'yes', true), \
              set_config('search_path', 'pg_catalog, \"{schema}\", pg_temp', true), \
              set_config('statement_timeout', '{budget}', true), \
-             set_config('lock_timeout', '{wait}', true), \
+             set_config('lock_timeout', '{patience}', true), \
              set_config('idle_in_transaction_session_timeout', '{budget}', true), \
              set_config('TimeZone', 'UTC', true), \
              set_config('jit', 'off', true), \
@@ -234,8 +237,4 @@ async fn step_by_step<T>(line: Line, begin: String, work: &Work<T>) -> Done<T> {
         (Ok(answer), Ok(())) => Done::Clean(Ok(answer)),
         (Ok(_), Err(failure)) | (Err(failure), Err(_)) => Done::Dirty(failure),
     }
-}
-
-fn throw_away(connection: Lent) {
-    Object::take(connection).cut();
 }

@@ -35,10 +35,10 @@ pub static KEYS: &[Key] = &[
     ),
     entry(
         "postgres.pool",
-        Kind::Count(2, 1_000),
+        Kind::Count(3, 1_000),
         Some("16"),
         None,
-        "connections to the database, at most; a quarter is kept for renewing and releasing",
+        "connections to the database, at most; a quarter is kept for renewing, another for releasing",
     ),
     entry(
         "postgres.after_failover",

@@ -141,7 +141,7 @@ fn said(error: &ConnectError, database: &str) -> (u8, String) {
                  postgres.url (--postgres-url, DLOCK_POSTGRES_URL)"
             ),
         ),
-        ConnectError::Newer { .. } => {
+        ConnectError::Newer { .. } | ConnectError::Encoding { .. } | ConnectError::Migration(_) => {
             (exit::UNREACHABLE, format!("PostgreSQL, database {database}: {error}"))
         }
     }
@@ -205,6 +205,8 @@ mod tests {
             (ConnectError::Denied("no".into()), 77, "postgres.password_file"),
             (may_not, 77, "`dlock postgres schema`"),
             (newer, 69, "newer dlock"),
+            (ConnectError::Migration("no".into()), 69, "tables cannot be made: no"),
+            (ConnectError::Encoding { encoding: "LATIN1".into() }, 69, "ENCODING 'UTF8'"),
             (ConnectError::Config(bad), 64, "postgres.schema: must be"),
         ] {
             let (seen, message) = told(error);

@@ -3,7 +3,7 @@ CREATE SEQUENCE dlock_fencing_token_seq AS bigint
     MINVALUE 1 MAXVALUE 9007199254740991 NO CYCLE CACHE 1;
 
 -- One row. `floor` lies below every later token (raised floors, and whatever purged rows knew);
--- `system_identifier` and `timeline` say which history of the database the tokens belong to.
+-- `system_identifier` and `timeline` say in which history of the database tokens began.
 CREATE TABLE dlock_meta (
     one               boolean PRIMARY KEY DEFAULT true CHECK (one),
     floor             bigint NOT NULL DEFAULT 0 CHECK (floor >= 0),
@@ -12,6 +12,14 @@ CREATE TABLE dlock_meta (
     reaped_at         timestamptz
 );
 INSERT INTO dlock_meta DEFAULT VALUES;
+
+-- Namespaces whose floor was raised after the database went over to another history, and which
+-- history that was: which of a namespace's tokens may be lost, only whoever raises its floor knows.
+CREATE TABLE dlock_histories (
+    namespace         text COLLATE "C" PRIMARY KEY,
+    system_identifier bigint NOT NULL,
+    timeline          bigint NOT NULL
+);
 
 -- A grant is live if and only if its session's row is here. Free space in every page lets
 -- keep-alives rewrite a row where it lies.

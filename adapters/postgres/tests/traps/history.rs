@@ -163,5 +163,22 @@ async fn trap_29_another_history_grants_nothing_until_the_floor_is_raised() {
                 "another namespace's grants live on"
             );
         }
+
+        // Whoever raised it said nothing of other namespaces, whose lost tokens may be higher.
+        for name in ["elsewhere", "never-seen"] {
+            let refused = a.insert(&key_in(name, "l"), &private("next"), attempt()).await;
+            assert_names_the_way_out(&refused.unwrap_err());
+        }
+        let higher = TokenFloor::new(floor.get() + 1_000).unwrap();
+        floors.raise(&ns("elsewhere"), higher, b.by()).await.unwrap();
+        let next = a.take(&key_in("elsewhere", "l"), &private("next")).await;
+        assert!(higher.admits(next.token));
+        let refused = a.insert(&key_in("never-seen", "l"), &private("next"), attempt()).await;
+        assert_names_the_way_out(&refused.unwrap_err());
+
+        // It goes over once more: what was said was said of that time.
+        place.eye.run("UPDATE dlock_histories SET timeline = timeline - 1").await;
+        let refused = b.insert(&key("l"), &private("next"), attempt()).await.unwrap_err();
+        assert_names_the_way_out(&refused);
     }
 }

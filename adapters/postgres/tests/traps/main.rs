@@ -20,6 +20,7 @@ mod raising;
 mod roles;
 mod session;
 mod settings;
+mod standby;
 mod text;
 mod tls;
 mod token;

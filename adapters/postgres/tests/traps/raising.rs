@@ -106,3 +106,38 @@ async fn c43_a_raise_meets_extends_and_nobody_gives_way() {
         place.drop_role(&role).await;
     }
 }
+
+/// While a floor is being raised releases wait, more of them than there are connections for releasing:
+/// a renewal still finds one (trap 28).
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn c45_renewals_find_a_connection_while_releases_wait_for_a_raise() {
+    let mut place = Place::new().await;
+    let mut config = place.config();
+    config.pool = 4;
+    let a = place.caller_with(config).await;
+    let session = a.open("worker", long()).await;
+    let mut held = Vec::new();
+    for n in 0..8 {
+        held.push(a.take(&key(&format!("k{n}")), &of(&session)).await);
+    }
+    let kept = a.take(&key("kept"), &of(&session)).await;
+    let raises = place.raw().await;
+    raises.run("BEGIN; LOCK TABLE dlock_locks IN SHARE ROW EXCLUSIVE MODE").await;
+    let releases: Vec<_> = held
+        .into_iter()
+        .map(|handle| {
+            let a = a.clone();
+            tokio::spawn(async move { a.release(&handle).await })
+        })
+        .collect();
+    place.waiting(1).await;
+    for _ in 0..5 {
+        assert!(a.extend(&kept).await.is_some());
+        assert_eq!(a.keep(&session.id, &[&kept]).await.unwrap().lost, []);
+    }
+    assert!(releases.iter().all(|release| !release.is_finished()));
+    raises.run("COMMIT").await;
+    for release in releases {
+        assert!(release.await.unwrap());
+    }
+}

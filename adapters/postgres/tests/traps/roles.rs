@@ -121,6 +121,51 @@ async fn c43_c47_a_role_with_odd_defaults_makes_the_tables() {
     place.drop_role(&role).await;
 }
 
+/// Servers that start together on a fresh database make its schema once. What was looked up by name
+/// before the wait for one's turn is remembered as it was then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_start_together_make_the_tables_once() {
+    /// Whose turn it is to make tables.
+    const TURN: &str = "110416888032000";
+    let mut place =
+        Place::bare(dlock_conformance::stores::postgres_url::<dlock_conformance::stores::Direct>())
+            .await;
+    let first = place.raw().await;
+    first.run(&format!("SELECT pg_advisory_lock({TURN})")).await;
+    let mut all = Vec::new();
+    for n in 1..=3 {
+        let (config, seed) = (place.config(), place.next());
+        all.push(tokio::spawn(async move { crate::kit::connect(config, seed).await }));
+        place.waiting(n).await;
+    }
+    first.run(&format!("SELECT pg_advisory_unlock({TURN})")).await;
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+    everything(&place.store().await).await;
+}
+
+/// A name that the database cannot hold would be refused for ever as if it might pass.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trap_31_a_database_that_cannot_hold_every_name_is_refused() {
+    let place = Place::new().await;
+    let database = format!("latin_{}", place.schema);
+    place
+        .eye
+        .run(&format!(
+            "CREATE DATABASE {database} TEMPLATE template0 ENCODING 'LATIN1' \
+             LOCALE_PROVIDER libc LOCALE 'C'"
+        ))
+        .await;
+    let mut config = place.config();
+    let (url, _) = config.url.rsplit_once('/').unwrap();
+    config.url = format!("{url}/{database}");
+    let refused = crate::kit::connect(config, 1).await.err().unwrap();
+    let ConnectError::Encoding { encoding } = &refused else { panic!("{refused:?}") };
+    assert_eq!(encoding, "LATIN1");
+    place.eye.run(&format!("DROP DATABASE {database}")).await;
+}
+
 /// Tables of a later version are left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c47_a_newer_schema_is_refused_by_its_version() {

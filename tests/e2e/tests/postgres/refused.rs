@@ -54,7 +54,7 @@ fn what_cannot_stand_is_bad_usage_and_names_its_key() {
         ("postgres.schema", "A"),
         ("postgres.schema", "pg_x"),
         ("postgres.schema", "a; DROP"),
-        ("postgres.pool", "1"),
+        ("postgres.pool", "2"),
         ("postgres.pool", "1001"),
         ("postgres.after_failover", "hope"),
     ] {
