@@ -47,7 +47,10 @@ impl Failure {
 
     /// The same, where statements may have run that were to be part of it.
     pub(crate) fn and_nobody_knows(self) -> Self {
-        Self::unreadable(self.text())
+        match self {
+            Self::Said(_) => Self::unreadable(self.text()),
+            Self::Broken(_) => self,
+        }
     }
 
     /// Whether the same transaction may well succeed the next time: a deadlock, or an isolation that

@@ -186,7 +186,7 @@ impl Inner {
             return Ok(attempt);
         }
         if let Some(drawn) = drawn {
-            return Err(gone_back(&request.key, drawn, fence.max(floor)));
+            return Err(gone_back(&request.key, drawn, fence, floor));
         }
         if !same_history {
             return Err(LockError::incident(
@@ -328,17 +328,20 @@ fn held(fence: i64) -> Attempt {
     Attempt::Held(Observed::new(codec::number(fence)))
 }
 
-/// The sequence gave a number that the lock has seen already, or that lies below the floor (C44).
-pub(crate) fn gone_back(key: &LockKey, drawn: i64, seen: i64) -> LockError {
-    LockError::incident(
-        Invariant::TokensRise,
-        format!(
-            "the sequence of tokens has gone back: it gave {drawn} for {}, which has seen {seen}; \
-             raise the floor of namespace {} (`dlock floor raise`)",
-            codec::place(key),
-            key.namespace(),
+/// The sequence gave a number that the lock has seen already, or that lies below the floor (C44); or
+/// nobody knows the floor any more.
+pub(crate) fn gone_back(key: &LockKey, drawn: i64, fence: i64, floor: Option<i64>) -> LockError {
+    let place = codec::place(key);
+    let what = match floor {
+        Some(floor) => format!(
+            "the sequence of tokens has gone back: it gave {drawn} for {place}, which has seen {}",
+            fence.max(floor)
         ),
-    )
+        None => "the row of dlock_meta is gone, and with it the floor below all tokens".to_owned(),
+    };
+    let namespace = key.namespace();
+    let way_out = format!("raise the floor of namespace {namespace} (`dlock floor raise`)");
+    LockError::incident(Invariant::TokensRise, format!("{what}; {way_out}"))
 }
 
 fn is_open(holder: &Holder) -> bool {

@@ -100,8 +100,9 @@ impl HolderRow {
 pub(crate) struct GrantRow {
     #[diesel(embed)]
     pub(crate) holder: HolderRow,
-    #[diesel(sql_type = BigInt)]
-    pub(crate) floor: i64,
+    /// Absent: the row of `dlock_meta` is gone.
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) floor: Option<i64>,
     #[diesel(sql_type = Bool)]
     pub(crate) same_history: bool,
     #[diesel(sql_type = Bool)]
@@ -119,8 +120,9 @@ pub(crate) struct RevokeRow {
     pub(crate) fence: i64,
     #[diesel(sql_type = Bool)]
     pub(crate) live: bool,
-    #[diesel(sql_type = BigInt)]
-    pub(crate) floor: i64,
+    /// Absent: the row of `dlock_meta` is gone.
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) floor: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     pub(crate) drawn: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]

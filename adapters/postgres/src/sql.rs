@@ -5,12 +5,12 @@
 //! statement that waited goes on with the old picture of every *other* row, and would take a lock
 //! from a session that was born while it waited.
 //!
-//! A statement that relies on what those before it locked asks whether their transaction was begun: one
-//! whose `BEGIN` was refused would run alone.
+//! A statement that grants or takes away, and relies on what those before it locked, asks whether their
+//! transaction was begun: one whose `BEGIN` was refused would run alone.
 //!
-//! Order of locks: sessions, then rows of locks. Where a release or a revoke must end a private
-//! session that it did not see before, PostgreSQL may find a deadlock: then nothing was done, and
-//! the transaction is made again.
+//! Order of locks: sessions, then rows of locks. Where a release, a settling or a revoke must end a
+//! private session that it did not see before, or two acquires end each other's expired sessions,
+//! PostgreSQL may find a deadlock: then nothing was done, and the transaction is made again.
 
 /// The timeline that the database writes, as a number.
 macro_rules! timeline {
@@ -153,9 +153,10 @@ pub const RELEASE: &str = "\
 WITH held AS MATERIALIZED ( \
   SELECT s.id, s.private FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session \
   WHERE l.namespace = $1 AND l.name = $2 AND l.fence = $3 \
+    AND current_setting('dlock.begun', true) = 'yes' \
 ), freed AS ( \
   UPDATE dlock_locks l SET session = NULL, attempt = NULL, touched_at = clock_timestamp() \
-  FROM held WHERE l.namespace = $1 AND l.name = $2 \
+  FROM held WHERE l.namespace = $1 AND l.name = $2 AND l.fence = $3 \
 ), ended AS ( \
   DELETE FROM dlock_sessions s USING held h WHERE s.id = h.id AND h.private \
 ) \
@@ -201,14 +202,16 @@ WITH of AS MATERIALIZED ( \
 ), marked AS ( \
   INSERT INTO dlock_settled (session, attempt, settled_at) \
   SELECT o.mark, $3, clock_timestamp() FROM of o, room r WHERE o.there AND r.enough \
+    AND current_setting('dlock.begun', true) = 'yes' \
   ON CONFLICT (session, attempt) DO NOTHING \
 ), held AS MATERIALIZED ( \
   SELECT s.id, s.private FROM dlock_locks l JOIN dlock_sessions s ON s.id = l.session \
   WHERE l.namespace = $1 AND l.name = $2 AND l.attempt = $3 \
+    AND current_setting('dlock.begun', true) = 'yes' \
     AND CASE WHEN $4 IS NULL THEN s.private ELSE s.id = $4 END \
 ), freed AS ( \
   UPDATE dlock_locks l SET session = NULL, attempt = NULL, touched_at = clock_timestamp() \
-  FROM held WHERE l.namespace = $1 AND l.name = $2 \
+  FROM held WHERE l.namespace = $1 AND l.name = $2 AND l.attempt = $3 \
 ), ended AS ( \
   DELETE FROM dlock_sessions s USING held h WHERE s.id = h.id AND h.private \
 ) \
@@ -351,7 +354,9 @@ WITH held AS MATERIALIZED ( \
 SELECT count(*) FILTER (WHERE live) AS number FROM held";
 
 /// Notes a floor. `$1` the floor.
-pub const NOTE_FLOOR: &str = "UPDATE dlock_meta SET floor = GREATEST(floor, $1)";
+pub const NOTE_FLOOR: &str = "\
+INSERT INTO dlock_meta AS m (floor) VALUES ($1) \
+ON CONFLICT (one) DO UPDATE SET floor = GREATEST(m.floor, excluded.floor)";
 
 /// Takes the database's present history for one that a namespace's tokens may go on in. `$1` namespace.
 pub const NOTE_HISTORY: &str = concat!(

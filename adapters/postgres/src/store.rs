@@ -161,7 +161,7 @@ impl LockStore for Inner {
                 })
             }
             (None, None) => Ok(LockOutcome::Mismatch { current }),
-            (None, Some(drawn)) => Err(gone_back(key, drawn, row.fence.max(row.floor))),
+            (None, Some(drawn)) => Err(gone_back(key, drawn, row.fence, row.floor)),
         }
     }
 

@@ -109,6 +109,29 @@ async fn c44_what_a_purged_row_knew_is_known() {
     assert_names_the_way_out(&refused);
 }
 
+/// A floor outlives a sequence that is set back, also for locks that nobody ever held (INV-04).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c44_a_floor_is_known_where_no_row_and_no_sequence_knows_it() {
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    let floors = a.backend.floors.clone().unwrap();
+    let floor = TokenFloor::new(1_000).unwrap();
+    floors.raise(&ns("default"), floor, a.by()).await.unwrap();
+    place.eye.run("SELECT setval('dlock_fencing_token_seq', 1)").await;
+    let refused = a.insert(&key("never held"), &private("worker"), attempt()).await.unwrap_err();
+    assert_names_the_way_out(&refused);
+
+    // Nor is anything granted where nobody knows a floor any more, until one is raised.
+    place.eye.run("DELETE FROM dlock_meta WHERE one").await;
+    for name in ["default", "other"] {
+        let refused =
+            a.insert(&key_in(name, "k"), &private("worker"), attempt()).await.unwrap_err();
+        assert_names_the_way_out(&refused);
+    }
+    floors.raise(&ns("default"), floor, a.by()).await.unwrap();
+    assert!(floor.admits(a.take(&key("k"), &private("worker")).await.token));
+}
+
 /// The rows say that the last tokens came from another cluster, or from this one on another
 /// timeline: this may be an older copy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,9 @@
 //! ([`Place::waiting`](kit::Place::waiting)), never by sleeping.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod alone;
 mod batch;
+mod bounds;
 mod clocks;
 mod durability;
 mod failover;

@@ -161,3 +161,53 @@ async fn trap_30_dropped_calls_leave_no_transaction_open() {
         assert!(a.release(&next).await, "round {round}");
     }
 }
+
+/// A connection that is ended by an administrator says so in place of an answer. It may have come in
+/// place of one that was on its way, so it is no refusal (INV-07).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trap_30_a_connection_that_is_ended_is_no_refusal() {
+    let mut place = Place::new().await;
+    let a = place.caller().await;
+    let handle = a.take(&key("k"), &private("worker")).await;
+    assert!(a.release(&handle).await);
+    let other = place.raw().await;
+    other.run("BEGIN; SELECT FROM dlock_locks WHERE name = 'k' FOR UPDATE").await;
+    let asks = a.clone();
+    let waits = tokio::spawn(async move {
+        asks.insert(&key("k"), &private("worker"), attempt()).await.map(drop)
+    });
+    place.waiting(1).await;
+    let end = format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE application_name = '{}' AND wait_event_type = 'Lock'",
+        place.schema
+    );
+    assert_eq!(place.eye.number(&end).await, 1);
+    let ended = waits.await.unwrap().unwrap_err();
+    assert_eq!((ended.kind(), ended.applied()), (ErrorKind::Contention, Applied::Unknown));
+    other.run("COMMIT").await;
+    a.take(&key("k"), &private("next")).await;
+}
+
+/// A database that does not answer one call has no use for those that lie idle either: they are let go,
+/// so that the next calls do not find that out one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn trap_30_a_call_without_an_answer_lets_idle_connections_go() {
+    let mut place = Place::new().await;
+    let proxy = proxy();
+    let a = place.caller_with(place.config_at(&through(&proxy))).await;
+    proxy.delay(dlock_faults::Direction::ToClient, Duration::from_millis(100));
+    let names = ["a", "b", "c"].map(key);
+    let [x, y, z] = names.each_ref().map(|name| a.read(name));
+    tokio::join!(x, y, z);
+    proxy.pass();
+    let open = |counts: &dlock_faults::Counts| counts.connections - counts.ended;
+    assert!(open(&proxy.counts()) >= 3, "they lie idle");
+    proxy.swallow_next_reply();
+    let consistency = dlock_ports::Consistency::Linearizable;
+    let lost = a.backend.locks.read(&names[0], consistency, soon(&a, 500)).await.unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Contention);
+    let all_but_one = proxy.counted(|counts| open(counts) <= 1);
+    tokio::time::timeout(Duration::from_secs(20), all_but_one).await.unwrap();
+    assert!(a.read(&names[0]).await.is_none());
+}
