@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets a surprise ends there")]
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -49,6 +50,20 @@ fn pays(version: PostgresVersion) {
     assert_eq!(complained, "");
 
     let (with, without) = said.split_once("Without the fence guard").unwrap();
+    // A new holder's token is at the rail before he reads what is unpaid (trap 40): no late payment of
+    // his predecessor can land in between.
+    let mut shown = BTreeSet::new();
+    for row in with.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()) {
+        let [_at, _s, worker, token, ..] = row[..] else { continue };
+        let said = row.join(" ");
+        if said.contains("shows its token to the rail") {
+            shown.insert((worker.to_owned(), token.to_owned()));
+        } else if said.contains(" pays ") || said.contains(" is about to pay") {
+            let who = (worker.to_owned(), token.to_owned());
+            assert!(shown.contains(&who), "{who:?} pays before its token was seen:\n{with}");
+        }
+    }
+    assert!(shown.len() >= 2, "both show their tokens:\n{with}");
     let late = |table: &str| {
         let rows = table.lines().skip_while(|row| !row.contains("SIGCONT")).skip(1);
         let paying: Vec<_> = rows.filter(|row| row.contains(" pays ")).collect();

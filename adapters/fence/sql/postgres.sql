@@ -1,9 +1,10 @@
--- The fence guard for PostgreSQL 14 and later: run this once in the schema of what is guarded, as
--- one of your own migrations. It may be run again.
+-- The fence guard for PostgreSQL (tested on 15 and 17): run this once in the schema of what is
+-- guarded, as one of your own migrations. It may be run again.
 --
--- In the transaction that writes, before it reads or writes anything, in a statement of its own:
+-- In the transaction that writes, before it reads or writes anything, in a statement of its own, and
+-- with the name of that schema:
 --
---     SELECT dlock_fence_pass('payments/batch-17', 42);
+--     SELECT app.dlock_fence_pass('payments/batch-17', 42);
 --
 -- with the token of the lock that the writer holds. It returns if no higher token has been seen for
 -- that resource, and remembers this one; else it raises SQLSTATE LKF01 (class LK is nobody else's),
@@ -13,6 +14,9 @@
 --
 -- Why so exactly:
 -- * Outside the transaction that writes it guards nothing: another writer could come in between.
+-- * With the schema's name: PostgreSQL takes the function that fits best from all of the search path,
+--   so whoever may create in any schema of it could answer in place of this one. For the same reason
+--   nobody may create anything in this schema who is not trusted with the writes.
 -- * In a statement of its own: one that also reads does so as of before the wait, and a query in
 --   WITH that nothing refers to is not run at all.
 -- * First: a new holder's token has to be at the resource before the holder reads, or a late write
@@ -58,6 +62,7 @@ END;
 CREATE OR REPLACE FUNCTION dlock_fence_refuse(resource text, token bigint, mark bigint)
 RETURNS void
 LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RAISE EXCEPTION 'token % is stale: % has been accepted', token, mark USING

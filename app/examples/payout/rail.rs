@@ -39,6 +39,7 @@ pub(crate) struct Place {
 /// Where a worker pays.
 pub(crate) struct Rail {
     connection: AsyncPgConnection,
+    schema: String,
     batch: Resource,
     /// Absent where nothing guards.
     fence: Option<Fence>,
@@ -66,16 +67,15 @@ pub(crate) struct Books {
 impl Rail {
     /// Opens a worker's own connection.
     pub(crate) async fn open(schema: &str, guarded: bool) -> Result<Self, Failed> {
-        let mut connection = AsyncPgConnection::establish(&env::var(DATABASE)?).await?;
-        connection.batch_execute(&format!("SET search_path TO {schema}")).await?;
-        let fence = guarded.then(Fence::default);
-        Ok(Self { connection, batch: Resource::new(BATCH)?, fence })
+        let connection = AsyncPgConnection::establish(&env::var(DATABASE)?).await?;
+        let fence = guarded.then(|| Fence::in_schema(schema)).transpose()?;
+        Ok(Self { connection, schema: schema.to_owned(), batch: Resource::new(BATCH)?, fence })
     }
 
     /// Shows a new holder's token, before it reads anything: what it then reads is all that its
     /// predecessors will ever have paid (trap 40). Whether there is anybody to show it to.
     pub(crate) async fn show(&mut self, token: FencingToken) -> Result<bool, FenceError> {
-        let Self { connection, batch, fence } = self;
+        let Self { connection, batch, fence, .. } = self;
         let Some(fence) = fence else { return Ok(false) };
         connection.transaction(async |open| fence.pass(open, batch, token).await).await?;
         Ok(true)
@@ -83,8 +83,11 @@ impl Rail {
 
     /// The payments of the batch without a transfer.
     pub(crate) async fn unpaid(&mut self) -> Result<Vec<Payment>, Failed> {
-        let sql =
-            "SELECT * FROM payments WHERE id NOT IN (SELECT payment FROM transfers) ORDER BY id";
+        let sql = format!(
+            "SELECT * FROM {0}.payments \
+             WHERE id NOT IN (SELECT payment FROM {0}.transfers) ORDER BY id",
+            self.schema
+        );
         Ok(sql_query(sql).load(&mut self.connection).await?)
     }
 
@@ -94,12 +97,13 @@ impl Rail {
         payment: &Payment,
         token: FencingToken,
     ) -> Result<(), FenceError> {
-        let Self { connection, batch, fence } = self;
+        let Self { connection, schema, batch, fence } = self;
+        let insert = format!("INSERT INTO {schema}.transfers VALUES ($1, $2, $3)");
         let transaction = connection.transaction(async |open| {
             if let Some(fence) = fence {
                 fence.pass(open, batch, token).await?;
             }
-            let transfer = sql_query("INSERT INTO transfers VALUES ($1, $2, $3)")
+            let transfer = sql_query(insert)
                 .bind::<BigInt, _>(payment.id)
                 .bind::<BigInt, _>(payment.cents)
                 .bind::<BigInt, _>(token.get().cast_signed());

@@ -14,14 +14,15 @@ const LONGEST_SCHEMA: usize = 63;
 
 /// Guards what lies in a PostgreSQL database by the marks in its table `dlock_fence`, which
 /// [`schema`](super::schema) makes. Holds no connection: it is told which at every call.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Fence {
-    schema: Option<Arc<str>>,
+    schema: Arc<str>,
 }
 
 impl Fence {
-    /// Marks in the schema of this name, whatever the search path is. The default is to follow the
-    /// search path.
+    /// Marks in the schema of this name, in which nobody may create anything who is not trusted with
+    /// the writes. There is no guard without a name: every search path begins with the tables that the
+    /// session made for a while, and behind a pooler a session is shared with others.
     ///
     /// # Errors
     /// `InvalidArgument` naming `schema` unless it has 1 to 63 bytes and no NUL.
@@ -29,7 +30,7 @@ impl Fence {
         if name.is_empty() || name.len() > LONGEST_SCHEMA || name.contains('\0') {
             return Err(LockError::invalid("schema", "must have 1 to 63 bytes and no NUL"));
         }
-        Ok(Self { schema: Some(name.into()) })
+        Ok(Self { schema: name.into() })
     }
 
     /// Lets the current transaction write to the resource if the token is not lower than any that
@@ -50,9 +51,11 @@ impl Fence {
     /// A transaction that passes several resources does so in one order everywhere, or two of them
     /// can wait for each other (40P01).
     ///
-    /// It is one statement, and keeps nothing on the connection beyond the transaction, apart from
-    /// the driver's own cache of prepared statements (trap 31: behind a pooler that does not know
-    /// them, turn that off on the connection).
+    /// It is one statement, and keeps nothing on the connection beyond the transaction. diesel-async's
+    /// own connection does (trap 31): it prepares statements by name, the first ones while it connects,
+    /// so it needs a pooler that knows them (PgBouncer from 1.21 on, with `max_prepared_statements`) or
+    /// that keeps a session together. Behind others let another driver call the
+    /// [SQL function](super::schema).
     ///
     /// # Errors
     /// [`FenceError::Stale`] with both tokens, whereupon the transaction still stands and should be
@@ -77,8 +80,7 @@ impl Fence {
             return Err(FenceError::NoTransaction);
         }
         let number = token.get().try_into().map_err(unreadable)?;
-        let show =
-            Show { schema: self.schema.as_deref(), resource: resource.as_str(), token: number };
+        let show = Show { schema: &self.schema, resource: resource.as_str(), token: number };
         let mark: i64 = show.get_result(connection).await?;
         let mark = u64::try_from(mark).map_err(unreadable)?;
         let highest = FencingToken::from_store(mark).map_err(unreadable)?;

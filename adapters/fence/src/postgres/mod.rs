@@ -18,7 +18,7 @@
 //! use dlock_fence::{FencingToken, Resource, postgres::{Fence, FenceError}};
 //!
 //! # async fn pay(connection: &mut AsyncPgConnection) -> Result<(), Box<dyn std::error::Error>> {
-//! let fence = Fence::default();
+//! let fence = Fence::in_schema("app")?;
 //! let batch = Resource::new("payments/batch-17")?;
 //! let token = FencingToken::from_user(42)?; // of the lock that this process holds
 //! let paid = connection
@@ -45,13 +45,15 @@ pub use error::FenceError;
 pub use fence::Fence;
 
 /// The SQL that makes the table `dlock_fence` and its functions in the first schema of the search
-/// path: one of the application's own migrations, for PostgreSQL 14 or later. Running it again does
+/// path: one of the application's own migrations, tested on PostgreSQL 15 and 17. Running it again does
 /// nothing; at the same time from two places it may fail in one of them.
 ///
 /// For other languages it brings `dlock_fence_pass(resource, token)`, which raises SQLSTATE `LKF01`
 /// with both tokens, and `dlock_fence_try_pass(resource, token)`, which says whether. Both follow
 /// the same statement as [`Fence::pass`], so writers of all languages can share a resource. Neither
-/// can tell whether it stands in the transaction that writes: that is up to the caller.
+/// can tell whether it stands in the transaction that writes: that is up to the caller. So is naming
+/// their schema in every call, as in `app.dlock_fence_pass('payments/batch-17', 42)`: without it a
+/// function of the same name that fits better is taken from anywhere on the search path.
 #[must_use]
 pub const fn schema() -> &'static str {
     include_str!("../../sql/postgres.sql")

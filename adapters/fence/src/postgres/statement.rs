@@ -15,8 +15,8 @@ use diesel::{
 /// was before the wait, and cannot name the token that refused.
 #[derive(Debug)]
 pub(super) struct Show<'a> {
-    /// Where the table is; the search path says it if there is none.
-    pub(super) schema: Option<&'a str>,
+    /// Where the table is.
+    pub(super) schema: &'a str,
     pub(super) resource: &'a str,
     pub(super) token: i64,
 }
@@ -24,11 +24,8 @@ pub(super) struct Show<'a> {
 impl QueryFragment<Pg> for Show<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         out.push_sql("INSERT INTO ");
-        if let Some(schema) = self.schema {
-            out.push_identifier(schema)?;
-            out.push_sql(".");
-        }
-        out.push_sql("dlock_fence AS held (resource, mark) VALUES (");
+        out.push_identifier(self.schema)?;
+        out.push_sql(".dlock_fence AS held (resource, mark) VALUES (");
         out.push_bind_param::<Text, _>(self.resource)?;
         out.push_sql(", ");
         out.push_bind_param::<BigInt, _>(&self.token)?;

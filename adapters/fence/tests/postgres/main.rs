@@ -2,6 +2,7 @@
 //! the naive ways of doing it, which let stale writes through. Each on the old and the new version.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod hijacking;
 mod isolation;
 mod naive;
 mod order;
