@@ -145,11 +145,15 @@ impl Core {
         })
     }
 
-    /// How long a try of a renewal or a keep-alive may take.
+    /// How long a try of a renewal or a keep-alive may take: a share of a third of the lease, which is
+    /// when its caller gives it up, so that by then another server was asked too.
     pub(crate) fn brisk(&self, ttl: Option<Ttl>) -> Duration {
         const LEAST: Duration = Duration::from_millis(500);
+        /// More are not asked within one third.
+        const ASKED: usize = 3;
+        let shares = u32::try_from(self.servers.len().clamp(1, ASKED)).unwrap_or(1);
         let third = ttl.map_or(Duration::MAX, |ttl| ttl.as_duration() / 3);
-        self.config.call_timeout.min(third.max(LEAST))
+        self.config.call_timeout.min(third.max(LEAST) / shares)
     }
 }
 

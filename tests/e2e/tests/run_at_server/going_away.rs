@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use dlock_e2e::eventually;
+use dlock_faults::Proxy;
 use serde_json::json;
 
 use crate::{TICKING, World, uptime};
@@ -99,4 +100,27 @@ fn a_server_that_is_asked_to_stop_is_waited_for_like_one_that_was_killed() {
     let revoke = json!({"name": "job", "actor": "a", "reason": "r"});
     client.call("/v1/locks/revoke", &revoke, 200);
     assert_eq!(waiter.wait().unwrap().code(), Some(6));
+}
+
+/// It takes connections and answers nothing any more, as when its store does not answer or it was
+/// stopped. Another way leads to the same store, and there is time to take it.
+#[test]
+fn a_server_that_hangs_is_left_for_the_next_before_the_lease_ends() {
+    let world = World::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let proxy = Proxy::start(world.server.address()).unwrap();
+    let servers = format!("http://{},{}", proxy.addr(), world.url());
+    let mut started =
+        world.start(&["--ttl", "6s", "--server", &servers], "echo ready; cat; exit 5");
+    let token = world.client().inspect("job").unwrap()["fencing_token"].clone();
+    proxy.cut();
+    let end = world.earliest_end();
+    eventually("the lease is kept by the other way", || {
+        let info = world.client().inspect("job").unwrap();
+        assert_eq!(info["fencing_token"], token);
+        uptime() + info["expires_in_ms"].as_u64().unwrap() / 10 > end + 100
+    });
+    let (code, said) = started.end();
+    assert_eq!((code, said.as_str()), (Some(5), ""));
 }
