@@ -178,7 +178,7 @@ impl Acquisition {
         };
         let mut failures = 0;
         loop {
-            match self.core.backend.sessions.look(&id, self.core.budget()).await {
+            match self.core.backend.sessions.look(&id, self.budget()).await {
                 Ok(Some((session, _))) => return Ok(Holder::Session(session)),
                 Ok(None) => return Err(self.core.session_gone(&id)),
                 Err(error) if error.is_transient() && self.waits => {
@@ -192,6 +192,13 @@ impl Acquisition {
         }
     }
 
+    /// How long a store call may take whose outcome the answer waits for: all of them together no longer
+    /// than the call budget beyond the caller's own wait.
+    fn budget(&self) -> Deadline {
+        let last = Deadline::at(self.until.after(self.core.config.call_budget));
+        self.core.budget().earlier(last)
+    }
+
     async fn shot(&self, holder: &Holder) -> Result<Attempt> {
         let request = InsertRequest {
             key: self.key.clone(),
@@ -199,7 +206,7 @@ impl Acquisition {
             attempt: self.attempt,
             intent: Intent::Acquire,
         };
-        self.core.backend.locks.try_insert(request, self.core.budget()).await
+        self.core.backend.locks.try_insert(request, self.budget()).await
     }
 
     async fn granted(&self, handle: LockHandle) -> Result<Outcome> {
@@ -359,7 +366,7 @@ impl Acquisition {
     /// A waiter on a dead session fails while it waits, not when it is granted (C01, C02).
     async fn check_session(&self, holder: &mut Holder) -> Result<()> {
         let Holder::Session(session) = holder else { return Ok(()) };
-        match self.core.backend.sessions.look(&session.id, self.core.budget()).await {
+        match self.core.backend.sessions.look(&session.id, self.budget()).await {
             Ok(Some((seen, _))) => *session = seen,
             Ok(None) => return Err(self.core.session_gone(&session.id)),
             Err(error) => tracing::debug!(%error, "a waiter's session could not be looked at"),
@@ -373,15 +380,16 @@ impl Acquisition {
         matches!(read.await, Ok(None))
     }
 
-    /// The holder, as far as it can be seen, for people.
+    /// The holder, as far as it can be seen in the time that is left, for people.
     async fn seen(&self) -> Option<LockInfo> {
-        let budget = self.core.budget();
+        let budget = self.budget();
         let read = self.core.backend.locks.read(&self.key, Consistency::Linearizable, budget);
         read.await.ok().flatten().map(|info| self.core.with_waiters(info))
     }
 
     /// "Not granted" after a shot of unknown outcome would be a guess: the attempt, whose id nobody
-    /// else knows, is settled first, so that it can never be granted behind the caller's back.
+    /// else knows, is settled first, so that it can never be granted behind the caller's back. That has
+    /// a budget of its own: without it the answer could only be "unknown".
     async fn settle_then_not_granted(self, holder: Holder) -> Result<Outcome> {
         let forget =
             self.core.backend.sessions.forget(&self.key, &holder, self.attempt, self.core.budget());
