@@ -1,7 +1,5 @@
 //! Calls on a store that takes its time: what belongs to one answer shares one budget (C2).
 
-#![expect(clippy::unwrap_used, reason = "a test that meets a surprise ends there")]
-
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
